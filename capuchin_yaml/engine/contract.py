@@ -1,0 +1,233 @@
+"""The names and shapes that workflow, activities, worker and client agree on.
+
+Imports nothing but nouns and the standard library, so that the workflow sandbox can load it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from capuchin_yaml.spec import JsonValue
+
+WORKFLOW = "CapuchinAgent"
+TASK_QUEUE_PREFIX = "capuchin-yaml."
+
+# Updates; each takes exactly one request and answers in the task that accepted it.
+SEND_MESSAGE = "send_message"
+DECIDE = "decide"
+CANCEL_TURN = "cancel_turn"
+CLOSE = "close"
+LATE_RESULT = "late_result"
+
+# Queries; each takes exactly one sealed `Ask`.
+STATE = "state"
+EVENTS = "events"
+TRANSCRIPT = "transcript"
+DEFINITION = "definition"
+
+# Activities.
+PIN_DEFINITION = "pin_definition"
+JUDGE = "judge"
+CALL_MODEL = "call_model"
+CALL_TOOL = "call_tool"
+
+# Error types of ApplicationError, in one place so that raise and handling cannot diverge.
+REFUSED = "Refused"
+"""The request is wrong and was not kept; saying it again will not help."""
+ROLLING_OVER = "RollingOver"
+"""The conversation is moving to a new run; the client repeats with the same id."""
+MODEL_REJECTED = "ModelRejected"
+MODEL_UNAVAILABLE = "ModelUnavailable"
+NO_DEFINITION = "NoDefinition"
+CONVERSATION_FAILED = "ConversationFailed"
+
+# Search attributes, and the memo keys of lists and inbox.
+SA_PROJECT = "CapuchinProject"
+SA_AGENT = "CapuchinAgent"
+SA_STATUS = "CapuchinStatus"
+SA_DUE = "CapuchinDue"
+SA_TOOLS = "CapuchinTools"
+SA_GROUPS = "CapuchinGroups"
+SEARCH_ATTRIBUTES: Mapping[str, str] = {
+    SA_PROJECT: "Keyword",
+    SA_AGENT: "Keyword",
+    SA_STATUS: "Keyword",
+    SA_DUE: "Datetime",
+    SA_TOOLS: "KeywordList",
+    SA_GROUPS: "KeywordList",
+}
+STATUS_OPEN = "open"
+STATUS_WAITING = "waiting"
+STATUS_CLOSED = "closed"
+STATUS_FAILED = "failed"
+MEMO_TITLE = "CapuchinTitle"
+MEMO_INBOX = "CapuchinInbox"
+MEMO_ITEMS = 8
+"""Most items the memo carries; the detail view reads the workflow."""
+MEMO_ARGUMENTS = 200
+"""Characters of arguments the memo carries of each item."""
+
+MAX_MESSAGE_BYTES = 256 * 1024
+MAX_RESULT_BYTES = 64 * 1024
+MAX_ARGUMENT_BYTES = 64 * 1024
+MAX_REASON_BYTES = 8 * 1024
+MAX_START_BYTES = 64 * 1024
+PAGE_BYTES = 512 * 1024
+"""Most bytes of JSON one query answers; the server refuses answers over 2 MB."""
+REQUEST_AGE_S = 3600.0
+"""Oldest request that is still taken; answers by id are kept for twice as long, so a
+recorded request can never be played back as a new one."""
+
+ROLL_OVER_EVENTS = 2_000
+ROLL_OVER_BYTES = 2 * 1024 * 1024
+
+
+def task_queue(project: str) -> str:
+    """The one task queue of a project."""
+    return TASK_QUEUE_PREFIX + project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What every request to a conversation carries."""
+
+    conversation: str
+    """The workflow id, so that a request recorded in one conversation is void in another."""
+    id: str
+    """The caller's own; a repeat with the same id gets the same answer, in any later run."""
+    by: str
+    """Who asks, as asserted by the client."""
+    client: str
+    """Program and place, such as `cli@host`."""
+    sent_at: str
+    """UTC, ISO 8601."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartConversation(Request):
+    """The input of the workflow, of the first run and (with `carried`) of each later one."""
+
+    agent: str
+    project: str
+    variables: Mapping[str, JsonValue] = field(default_factory=dict)
+    injected: Mapping[str, JsonValue] = field(default_factory=dict)
+    first_run_id: str = ""
+    """Empty for the first run; a later run is refused when it does not name its chain."""
+    carried: Mapping[str, JsonValue] | None = None
+    """State of the run before; None for the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendMessage(Request):
+    """Say something to the agent. Its id is the message's."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decide(Request):
+    """Answer an item, bound to what was shown."""
+
+    item: str
+    digest: str
+    """The whole digest of the item's revision."""
+    choice: str
+    reason: str = ""
+    result: str = ""
+    """For the choice `happened`: what the tool would have answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelTurn(Request):
+    """End the running turn; open calls get results marked cancelled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Close(Request):
+    """End the conversation for good."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateResult(Request):
+    """A worker reports a one-attempt call that ended after the server had given it up."""
+
+    call_id: str
+    digest: str
+    status: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """The one argument of every query."""
+
+    conversation: str
+    start: int = 0
+    """First offset wanted, of events or of transcript entries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinDefinition:
+    """Ask the worker for the agent's definition as it is on its disk now."""
+
+    conversation: str
+    run_id: str
+    agent: str
+    variables: Mapping[str, JsonValue]
+    injected: Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """Ask for the verdicts on the calls of one reply; none of it enters history."""
+
+    conversation: str
+    run_id: str
+    spec: Mapping[str, JsonValue]
+    definition_hash: str
+    injected: Mapping[str, JsonValue]
+    calls: tuple[Mapping[str, JsonValue], ...]
+    """Each `{n, call_id, tool, input, problem}`; a call judged again has `arguments` instead of `input`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallModel:
+    """Ask for one model reply; only what the worker cannot already have is in here."""
+
+    conversation: str
+    run_id: str
+    definition_hash: str
+    system_digest: str
+    """Hex SHA-256 of the rendered prompt, which the worker asks for on a cache miss."""
+    entries_before: int
+    digest_before: str
+    """Count and chained digest of the window without `new_entries`."""
+    new_entries: tuple[Mapping[str, JsonValue], ...]
+    first_call: int
+    """Number that the reply's first tool call gets."""
+    stream: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTool:
+    """Run one call with exactly these arguments."""
+
+    conversation: str
+    run_id: str
+    first_run_id: str
+    call_id: str
+    n: int
+    tool: str
+    """Identity."""
+    arguments: str
+    """Canonical JSON text."""
+    digest: str
+    """What was judged (and approved); a worker that would run anything else refuses."""
+    definition_hash: str
+    config: Mapping[str, JsonValue]
+    injected: Mapping[str, JsonValue]
+    timeout_s: float
+    one_attempt: bool

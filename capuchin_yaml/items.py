@@ -1,0 +1,65 @@
+"""Items: what waits for a person, in the JSON form that history, memo and inbox share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capuchin_yaml.events import Choice, ItemKind
+from capuchin_yaml.spec import JsonValue
+
+CHOICES: Mapping[str, tuple[Choice, ...]] = {
+    "approval": ("approve", "deny"),
+    "outcome": ("happened", "rerun", "failed"),
+    "limit": ("go_on", "stop"),
+    "question": (),
+}
+"""What a person may answer to each kind of item."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item, whole: all that a decision is bound to."""
+
+    id: str
+    """`<conversation>:a<n>` for an approval of call n, `:o<n>` for its outcome, `:l<k>` for a limit."""
+    kind: ItemKind
+    conversation: str
+    digest: str
+    """Hex SHA-256 that a decision names, so that what is decided is what was shown."""
+    revision: int
+    title: str
+    """One sentence for a person: what would happen on yes."""
+    requested_at: str
+    due: str | None
+    """UTC, ISO 8601; None waits for ever."""
+    then: str
+    """What happens at `due`: deny, wait or close; for other kinds `wait`."""
+    call_id: str = ""
+    tool: str = ""
+    """Identity, shown before the alias."""
+    alias: str = ""
+    effect: str = ""
+    distribution: str = ""
+    """`name version` of the package that would run."""
+    arguments: str = ""
+    """Canonical JSON text: byte for byte what would run."""
+    config: Mapping[str, JsonValue] | None = None
+    injected: Mapping[str, JsonValue] | None = None
+    definition_hash: str = ""
+    reason: str = ""
+    """Why a person is asked: the policy and list, or the tool's author."""
+
+
+def item_from_json(value: Mapping[str, Any]) -> Item:
+    """Read an item; unknown keys are ignored.
+
+    Raises:
+        ValueError: a required key is missing.
+    """
+    names = Item.__slots__
+    try:
+        return Item(**{name: value[name] for name in names if name in value})
+    except TypeError as error:
+        raise ValueError(f"not an item: {error}") from error

@@ -1,0 +1,198 @@
+"""AgentSpec: what one agent.yaml means once compiled. Immutable, JSON-safe, hashed."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+JsonValue: TypeAlias = Any
+"""What JSON can hold: None, bool, int, finite float, str, and lists and string-keyed dicts of these."""
+
+Effect: TypeAlias = Literal["read", "write", "destructive"]
+PolicyName: TypeAlias = Literal["default", "auto", "all", "allowlist", "denylist"]
+OnTimeout: TypeAlias = Literal["deny", "wait", "close"]
+VariableType: TypeAlias = Literal["string", "integer", "number", "boolean"]
+PriceType: TypeAlias = Literal["free", "per_call", "per_conversation"]
+
+DEFAULT_TOOL_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """One tool as this agent uses it, pinned with all that its approval is bound to."""
+
+    identity: str
+    """`<entry point>.<tool>`, such as `billing.issue_refund`."""
+    alias: str
+    """The name that the model sees."""
+    description: str
+    input_schema: Mapping[str, JsonValue]
+    effect: Effect
+    idempotent: bool
+    needs_approval: bool
+    """The tool's author asks for a person before every call."""
+    tool_version: str
+    distribution: str
+    distribution_version: str
+    config: Mapping[str, JsonValue] = field(default_factory=dict)
+    timeout_s: float = DEFAULT_TOOL_TIMEOUT_S
+    """Longest run of one call, from entering the tool."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether Temporal may run the call again after a failure."""
+        return self.idempotent or self.effect == "read"
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalSpec:
+    """Which calls wait for a person, and what happens when nobody answers."""
+
+    policy: PolicyName = "default"
+    """`default` is no approval block at all: `read` runs, every other tool asks."""
+    tools: tuple[str, ...] = ()
+    """Identities and aliases as written; an entry with a dot is an identity, one without an alias."""
+    timeout_s: float | None = None
+    """Time a person has, from the ask; None waits for ever."""
+    on_timeout: OnTimeout = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one user message; reaching one pauses the turn and offers to go on."""
+
+    max_steps: int = 8
+    """Model calls."""
+    max_tool_calls: int = 40
+    max_parallel_calls: int = 8
+    same_call: int = 5
+    """Calls of one tool with the very same arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class VariableSpec:
+    """One template variable; without a default the starter must give it."""
+
+    type: VariableType = "string"
+    default: str | int | float | bool | None = None
+    required: bool = False
+    enum: tuple[str | int | float | bool, ...] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PriceSpec:
+    """What the agent costs its user; amounts are plain decimal strings."""
+
+    type: PriceType = "free"
+    amount: str | None = None
+    currency: str | None = None
+    min: str | None = None
+    min_margin: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a marketplace shows of the agent."""
+
+    license: str | None = None
+    author: str | None = None
+    homepage: str | None = None
+    categories: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """One compiled agent. Equal files against equal tool packages give an equal `definition_hash`."""
+
+    name: str
+    prompt: str
+    """The Jinja2 source; it is rendered with the variables of each conversation."""
+    api_version: str = "capuchin/v1"
+    version: str = "0.0.0"
+    description: str = ""
+    model: str | None = None
+    """`provider:name`; None leaves the choice to the worker."""
+    variables: Mapping[str, VariableSpec] = field(default_factory=dict)
+    injected: tuple[str, ...] = ()
+    """Names of values that tools see and the model never does."""
+    tools: tuple[ToolSpec, ...] = ()
+    approval: ApprovalSpec = ApprovalSpec()
+    limits: Limits = Limits()
+    price: PriceSpec = PriceSpec()
+    listing: Listing = Listing()
+
+    def tool_by_alias(self, alias: str) -> ToolSpec | None:
+        """The tool that the model calls `alias`, or None."""
+        return next((t for t in self.tools if t.alias == alias), None)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The spec as plain JSON values, fit for history and `from_json`."""
+        return _plain(dataclasses.asdict(self))
+
+    @property
+    def definition_hash(self) -> str:
+        """Hex SHA-256 of the canonical JSON of the spec."""
+        return definition_hash(self.to_json())
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, JsonValue]) -> AgentSpec:
+        """Rebuild a spec; keys of a later release are ignored, keys it lacks take their default."""
+        kept = _known(cls, value)
+        kept["variables"] = {
+            name: VariableSpec(**_tupled(_known(VariableSpec, v), "enum"))
+            for name, v in dict(value.get("variables", {})).items()
+        }
+        kept["injected"] = tuple(value.get("injected", ()))
+        kept["tools"] = tuple(ToolSpec(**_known(ToolSpec, t)) for t in value.get("tools", ()))
+        kept["approval"] = ApprovalSpec(
+            **_tupled(_known(ApprovalSpec, value.get("approval", {})), "tools")
+        )
+        kept["limits"] = Limits(**_known(Limits, value.get("limits", {})))
+        kept["price"] = PriceSpec(**_known(PriceSpec, value.get("price", {})))
+        kept["listing"] = Listing(
+            **_tupled(_known(Listing, value.get("listing", {})), "categories", "tags")
+        )
+        return cls(**kept)
+
+
+def canonical_json(value: JsonValue) -> str:
+    """One text per value: sorted keys, no blanks, UTF-8 as itself, finite numbers only.
+
+    Raises:
+        ValueError: NaN or an infinity.
+        TypeError: a value that JSON cannot hold.
+    """
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+def definition_hash(spec: Mapping[str, JsonValue]) -> str:
+    """Hex SHA-256 of the canonical JSON of a spec in its JSON form."""
+    return hashlib.sha256(canonical_json(spec).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value
+
+
+def _known(cls: type, value: Mapping[str, JsonValue]) -> dict[str, Any]:
+    names = {f.name for f in dataclasses.fields(cls)}
+    return {k: v for k, v in value.items() if k in names}
+
+
+def _tupled(kept: dict[str, Any], *names: str) -> dict[str, Any]:
+    for name in names:
+        if name in kept:
+            kept[name] = tuple(kept[name])
+    return kept
