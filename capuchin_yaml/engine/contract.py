@@ -231,3 +231,8 @@ class CallTool:
     injected: Mapping[str, JsonValue]
     timeout_s: float
     one_attempt: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unsealed:
+    """What a payload decodes to when it does not carry the project's seal; never to be acted on."""
