@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from capuchin_yaml.events import Choice, ItemKind
-from capuchin_yaml.spec import JsonValue
+from capuchin_yaml.spec import JsonValue, canonical_json
 
 CHOICES: Mapping[str, tuple[Choice, ...]] = {
     "approval": ("approve", "deny"),
@@ -63,3 +64,32 @@ def item_from_json(value: Mapping[str, Any]) -> Item:
         return Item(**{name: value[name] for name in names if name in value})
     except TypeError as error:
         raise ValueError(f"not an item: {error}") from error
+
+
+def call_digest(
+    tool: Mapping[str, JsonValue],
+    arguments: str,
+    injected: Mapping[str, JsonValue],
+    definition_hash: str,
+) -> str:
+    """Hex SHA-256 over all that an approval of this call is bound to.
+
+    `tool` is a `ToolSpec` in its JSON form with the package version that would run;
+    `arguments` is the canonical text that is shown, approved and handed to the tool.
+    """
+    bound = {
+        "tool": tool["identity"],
+        "tool_version": tool["tool_version"],
+        "distribution": tool["distribution"],
+        "distribution_version": tool["distribution_version"],
+        "config": tool.get("config") or {},
+        "arguments": arguments,
+        "injected": dict(injected),
+        "definition": definition_hash,
+    }
+    return hashlib.sha256(canonical_json(bound).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def limit_digest(item_id: str, limit: str, value: int) -> str:
+    """Hex SHA-256 that a decision about going on past a limit is bound to."""
+    return hashlib.sha256(f"{item_id}\0{limit}\0{value}".encode()).hexdigest()

@@ -70,14 +70,19 @@ MEMO_ARGUMENTS = 200
 
 MAX_MESSAGE_BYTES = 256 * 1024
 MAX_RESULT_BYTES = 64 * 1024
-MAX_ARGUMENT_BYTES = 64 * 1024
 MAX_REASON_BYTES = 8 * 1024
 MAX_START_BYTES = 64 * 1024
 PAGE_BYTES = 512 * 1024
 """Most bytes of JSON one query answers; the server refuses answers over 2 MB."""
-REQUEST_AGE_S = 3600.0
-"""Oldest request that is still taken; answers by id are kept for twice as long, so a
-recorded request can never be played back as a new one."""
+REQUEST_AGE_S = 600.0
+"""Oldest request that is still taken, and most that a clock may be ahead; answers by id are
+kept for twice as long, so a recorded request can never be played back as a new one."""
+MAX_QUEUED = 100
+"""Messages that may wait behind the running turn."""
+MAX_RECENT_REQUESTS = 5_000
+"""Requests kept by id; more than this within twice `REQUEST_AGE_S` are refused."""
+MAX_CARRIED_BYTES = 900 * 1024
+"""Most of the model's window that a roll-over carries; one payload over 2 MB would be refused."""
 
 ROLL_OVER_EVENTS = 2_000
 ROLL_OVER_BYTES = 2 * 1024 * 1024

@@ -149,7 +149,9 @@ class _SealedDataConverter(DataConverter):
     the seal. tests/engine/test_sealing.py sends every forged form against a real server.
     """
 
-    async def _decode_reference_payload_sequence(self, payloads: Sequence[Payload]) -> list[Payload]:
+    async def _decode_reference_payload_sequence(
+        self, payloads: Sequence[Payload]
+    ) -> list[Payload]:
         return [_without_sdk_reference(p) for p in payloads]
 
     async def _external_retrieve_payload_sequence(
