@@ -1,0 +1,99 @@
+"""From a model's name to its adapter; a provider's module is loaded only when it is used."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+
+from capuchin_yaml.errors import ModelRejected
+from capuchin_yaml.models.adapter import ModelAdapter
+
+REHEARSAL = "rehearsal"
+PROVIDERS = ("anthropic", REHEARSAL, "scripted")
+"""Every provider this release has, sorted."""
+_KEYS = {"anthropic": "ANTHROPIC_API_KEY"}
+_FORMS = {
+    "anthropic": "anthropic:MODEL",
+    REHEARSAL: REHEARSAL,
+    "scripted": "scripted:FILE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """A model's name in its two parts."""
+
+    provider: str
+    name: str
+    """What the provider is asked for; empty for `rehearsal`."""
+
+
+def split_model_name(text: str) -> ModelName:
+    """The provider and its own name for a model, from `provider:name`; reads and loads nothing.
+
+    Raises:
+        ModelRejected: no such provider, or its name of a model is missing; says what to write.
+    """
+    provider, colon, name = text.partition(":")
+    provider, name = provider.strip(), name.strip()
+    if provider not in PROVIDERS:
+        raise ModelRejected(f"no model provider is named {provider!r}; {_advice(provider, colon)}")
+    if provider == REHEARSAL:
+        if name:
+            raise ModelRejected(f"{text!r} is not a model: write {REHEARSAL!r} alone")
+        return ModelName(provider, "")
+    if not name:
+        raise ModelRejected(f"{text!r} names no model: write {_FORMS[provider]}")
+    return ModelName(provider, name)
+
+
+def open_model(name: str, *, base_dir: Path | None = None) -> ModelAdapter:
+    """The adapter for `anthropic:MODEL`, `scripted:FILE` or `rehearsal`.
+
+    `base_dir` is the folder of the agent file that named the model: a script is looked for there
+    and must lie in it. Without it the name is the operator's, and the script may be anywhere.
+
+    Raises:
+        ModelRejected: no such provider, or its script is missing or wrong.
+    """
+    model = split_model_name(name)
+    match model.provider:
+        case "anthropic":
+            from capuchin_yaml.models.anthropic import AnthropicModel
+
+            return AnthropicModel()
+        case "scripted":
+            from capuchin_yaml.models.scripted import ScriptedModel
+
+            return ScriptedModel.open(model.name, base_dir)
+        case _:
+            from capuchin_yaml.models.rehearsal import RehearsalModel
+
+            return RehearsalModel()
+
+
+def needs_key(name: str) -> str | None:
+    """The environment variable that must hold a key for this model, or None.
+
+    Raises:
+        ModelRejected: no such provider.
+    """
+    return _KEYS.get(split_model_name(name).provider)
+
+
+async def warm(name: str) -> None:
+    """Load in a thread what the model's first reply would wait for; a bad name loads nothing."""
+    if name.partition(":")[0].strip() == "anthropic":
+        from capuchin_yaml.models import anthropic
+
+        await anthropic.warm()
+
+
+def _advice(provider: str, colon: str) -> str:
+    if not colon and provider.startswith("claude"):
+        return f"did you mean 'anthropic:{provider}'?"
+    close = difflib.get_close_matches(provider.lower(), PROVIDERS, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {_FORMS[close[0]]!r}?"
+    return f"write one of {', '.join(_FORMS[p] for p in PROVIDERS)}"
