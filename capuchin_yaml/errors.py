@@ -3,10 +3,12 @@
 CapuchinError
     InvalidAgent          the author edits the file
     PluginUnavailable     the operator installs or mends a tool package
+    InvalidTool           the author of a tool package mends the function
     ServerUnavailable     the operator starts the server
     WorkerUnavailable     the operator starts a worker
     UnsafeState           the operator removes or mends the state folder
     ConversationNotFound  the caller names another conversation
+    ConversationBlocked   the operator puts the right code back
     RequestRefused        the caller changes the request
     NotSent               the caller sends again, nothing was kept
     ModelRejected         the author changes the request, never retried
@@ -40,6 +42,10 @@ class PluginUnavailable(CapuchinError):
     """A tool or its package is not installed, or fails to import."""
 
 
+class InvalidTool(CapuchinError):
+    """A function or package cannot be offered to a model as it is declared."""
+
+
 class ServerUnavailable(CapuchinError):
     """No Temporal server answered, or none could be started."""
 
@@ -54,6 +60,10 @@ class UnsafeState(CapuchinError):
 
 class ConversationNotFound(CapuchinError):
     """No conversation has this id or prefix, or several have it."""
+
+
+class ConversationBlocked(CapuchinError):
+    """A conversation's own code fails on the installed release; it goes on once that is mended."""
 
 
 class RequestRefused(CapuchinError):
