@@ -195,7 +195,7 @@ class Judge:
     definition_hash: str
     injected: Mapping[str, JsonValue]
     calls: tuple[Mapping[str, JsonValue], ...]
-    """Each `{n, call_id, tool, input, problem}`; a call judged again has `arguments` instead of `input`."""
+    """Each `{call_id, tool, input, problem}`, `tool` being the name as the model wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,8 +205,8 @@ class CallModel:
     conversation: str
     run_id: str
     definition_hash: str
-    system_digest: str
-    """Hex SHA-256 of the rendered prompt, which the worker asks for on a cache miss."""
+    first_entry: int
+    """Place in the transcript at which the model's window begins."""
     entries_before: int
     digest_before: str
     """Count and chained digest of the window without `new_entries`."""

@@ -1,0 +1,132 @@
+"""What the doors of a conversation refuse, before anything is accepted.
+
+Pure checks; each raises `ApplicationError` of type `Refused` (or `RollingOver`), which the
+server turns into a clean rejection that leaves no trace in history.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, NoReturn, TypeVar
+
+from temporalio.exceptions import ApplicationError
+
+from capuchin_yaml.engine import contract
+from capuchin_yaml.items import CHOICES
+
+R = TypeVar("R", bound=contract.Request)
+
+MAX_NAME_BYTES = 256
+MAX_ID_BYTES = 128
+
+
+def refuse(message: str, kind: str = contract.REFUSED) -> NoReturn:
+    """Reject with a sentence for a person."""
+    raise ApplicationError(message, type=kind, non_retryable=True)
+
+
+def check_start(start: Any, workflow_id: str, first_run_id: str, started: datetime) -> None:
+    """Refuse a start that is not sealed, not for this id and chain, or too old.
+
+    Raises:
+        ApplicationError: type `Refused`; the workflow fails with it.
+    """
+    if not isinstance(start, contract.StartConversation):
+        refuse("this conversation was started by somebody without the project's key")
+    if start.conversation != workflow_id:
+        refuse(f"the start belongs to {start.conversation!r}, not to {workflow_id!r}")
+    if start.carried is None:
+        if start.first_run_id:
+            refuse("a first run names no earlier run")
+        _check_age(start, started)
+    elif start.first_run_id != first_run_id:
+        refuse("the carried state belongs to another chain of runs")
+
+
+def check_request(request: Any, expected: type[R], workflow_id: str, now: datetime) -> R:
+    """Return the request when it is sealed, whole, for this conversation and fresh.
+
+    Raises:
+        ApplicationError: type `Refused`.
+    """
+    if isinstance(request, contract.Unsealed):
+        refuse("the request does not carry the project's seal")
+    if not isinstance(request, expected):
+        refuse(f"expected one {expected.__name__}, got {type(request).__name__}")
+    for name in ("conversation", "id", "by", "client", "sent_at"):
+        _check_text(name, getattr(request, name), MAX_NAME_BYTES, blank=name in ("by", "client"))
+    if len(request.id.encode()) > MAX_ID_BYTES:
+        refuse(f"the request's id is over {MAX_ID_BYTES} bytes")
+    if request.conversation != workflow_id:
+        refuse(f"the request is for {request.conversation!r}, not for {workflow_id!r}")
+    _check_age(request, now)
+    return request
+
+
+def check_message(request: contract.SendMessage) -> None:
+    """Refuse a blank, oversized or broken message."""
+    _check_text("text", request.text, contract.MAX_MESSAGE_BYTES)
+
+
+def check_decision(
+    request: contract.Decide,
+    item: dict[str, Any] | None,
+    decided: dict[str, Any] | None,
+) -> None:
+    """Refuse a decision about no item, about another revision, or that the item does not offer."""
+    for name in ("item", "digest", "choice"):
+        _check_text(name, getattr(request, name), MAX_NAME_BYTES)
+    _check_text("reason", request.reason, contract.MAX_REASON_BYTES, blank=True)
+    _check_text("result", request.result, contract.MAX_RESULT_BYTES, blank=True)
+    if item is None:
+        if decided is None:
+            refuse(f"no item {request.item!r} waits in this conversation")
+        return
+    offered = CHOICES[item["kind"]]
+    if request.choice not in offered:
+        refuse(f"{request.choice!r} is no answer to this item; choose {' or '.join(offered)}")
+    if request.digest != item["digest"]:
+        refuse(
+            f"{request.item} is not what was shown: it is now revision {item['revision']} "
+            f"with digest {item['digest'][:12]}; look at it again"
+        )
+
+
+def check_reason(reason: str) -> None:
+    """Refuse an oversized or broken reason; a blank one is fine."""
+    _check_text("reason", reason, contract.MAX_REASON_BYTES, blank=True)
+
+
+def check_late(request: contract.LateResult) -> None:
+    """Refuse a late result that is not whole."""
+    for name in ("call_id", "digest", "status"):
+        _check_text(name, getattr(request, name), MAX_NAME_BYTES)
+    _check_text("text", request.text, contract.MAX_RESULT_BYTES + 4096, blank=True)
+    if request.status not in ("ok", "error"):
+        refuse(f"status {request.status!r} is neither ok nor error")
+
+
+def _check_age(request: contract.Request, now: datetime) -> None:
+    try:
+        sent = datetime.fromisoformat(request.sent_at)
+        age = now - sent
+    except (ValueError, TypeError):
+        refuse(f"sent_at {str(request.sent_at)[:40]!r} is not a time with a zone")
+    if abs(age) > timedelta(seconds=contract.REQUEST_AGE_S):
+        refuse(
+            f"the request was made at {request.sent_at}, and it is {now.isoformat()} here; "
+            "set the clock of the machine that sent it"
+        )
+
+
+def _check_text(name: str, value: Any, limit: int, *, blank: bool = False) -> None:
+    if not isinstance(value, str):
+        refuse(f"{name} must be text, not {type(value).__name__}")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        refuse(f"{name} holds half of a surrogate pair")
+    if size > limit:
+        refuse(f"{name} has {size} bytes; the most is {limit}")
+    if not blank and not value.strip():
+        refuse(f"{name} is blank")

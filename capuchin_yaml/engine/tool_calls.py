@@ -1,0 +1,473 @@
+"""The calls of one reply: several at once, gated ones beside them, a barrier at the end.
+
+Runs inside the workflow. A call's stage is data (`Call.stage`), so a group goes on in
+another run exactly where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from capuchin_yaml.engine import contract
+from capuchin_yaml.engine.desk import Desk
+from capuchin_yaml.engine.log import Log
+from capuchin_yaml.engine.state import Call, Conversation, Turn
+from capuchin_yaml.events import ResultStatus, ToolEnded, ToolRequested, ToolStarted
+from capuchin_yaml.spec import JsonValue
+
+REPEATABLE_ATTEMPTS = 4
+UNAVAILABLE_TRIES = 8
+"""Times a tool that cannot be entered is scheduled again; about two minutes in all."""
+CHANGED_TRIES = 5
+"""Times a call is judged again because the worker would run something else."""
+
+Judge = Callable[[list[Call]], Awaitable[list[dict[str, JsonValue]]]]
+
+
+class ToolCalls:
+    """Drives the calls of the running turn."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        start: contract.StartConversation,
+        log: Log,
+        desk: Desk,
+        judge: Judge,
+        roll_over_due: Callable[[], bool],
+    ) -> None:
+        self._c = conversation
+        self._start = start
+        self._log = log
+        self._desk = desk
+        self._judge = judge
+        self._roll_over_due = roll_over_due
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._activities: dict[str, asyncio.Task[Any]] = {}
+        self._busy = 0
+
+    async def run(self, turn: Turn) -> None:
+        """Drive all calls; returns when each is done, or when a roll-over is due and nothing runs."""
+        for call in turn.calls:
+            if call.stage != "done" and call.call_id not in self._tasks:
+                self._tasks[call.call_id] = asyncio.ensure_future(self._drive(turn, call))
+        await workflow.wait_condition(
+            lambda: (
+                all(c.stage == "done" for c in turn.calls)
+                or (self._roll_over_due() and not self._busy)
+                or any(t.done() and t.exception() for t in self._tasks.values())
+            )
+        )
+        for task in self._tasks.values():
+            if task.done():
+                task.result()  # a fault in our own code must fail the task, never hang the turn
+        if all(c.stage == "done" for c in turn.calls):
+            self._tasks.clear()
+
+    def cancel(self) -> None:
+        """Withdraw what waits and cancel what runs."""
+        for call in self._c.turn.calls if self._c.turn else ():
+            if call.stage == "asked" and self._desk.is_open(call.item_id):
+                self._desk.decide(call.item_id, "withdrawn")
+            elif call.stage == "unknown" and self._desk.is_open(call.item_id):
+                self._loosen(call)
+        for task in self._activities.values():
+            task.cancel()
+
+    # verdicts and items
+
+    def apply(self, call: Call, verdict: dict[str, JsonValue]) -> None:
+        """Take the judge's word on a call; one that may not run has its result at once."""
+        call.tool = str(verdict["tool"])
+        call.reason = str(verdict["reason"])
+        call.arguments = str(verdict["arguments"])
+        call.digest = str(verdict["digest"])
+        call.distribution = str(verdict["distribution"])
+        self._log.add(
+            ToolRequested,
+            call_id=call.call_id,
+            tool=call.tool,
+            alias=call.alias,
+            arguments=call.arguments,
+            verdict=verdict["verdict"],
+            reason=call.reason,
+        )
+        match verdict["verdict"]:
+            case "allow":
+                call.gated = False
+            case "ask":
+                call.gated = True
+            case "deny":
+                self.end(call, "denied", f"A rule refused this call; it was not run: {call.reason}")
+            case _:
+                self.end(call, "invalid", f"The call was not run: {call.reason}")
+
+    def ask(self, call: Call) -> None:
+        """Put the approval of a call on the desk."""
+        tool, definition = self._tool(call), self._c.definition
+        assert definition is not None
+        approval = definition.spec["approval"]
+        now = workflow.now()
+        timeout_s = approval["timeout_s"]
+        due = None if timeout_s is None else (now + timedelta(seconds=timeout_s)).isoformat()
+        call.item_id = _item_id(self._c.id, "a", call.n, call.revision)
+        call.stage = "asked"
+        self._desk.open(
+            {
+                "id": call.item_id,
+                "kind": "approval",
+                "conversation": self._c.id,
+                "digest": call.digest,
+                "revision": call.revision,
+                "title": f"run {call.tool}",
+                "requested_at": now.isoformat(),
+                "due": due,
+                "then": approval["on_timeout"] if due else "wait",
+                **self._call_fields(call, tool),
+            }
+        )
+
+    def _ask_outcome(self, call: Call, why: str) -> None:
+        call.outcome_revision += 1
+        call.item_id = _item_id(self._c.id, "o", call.n, call.outcome_revision)
+        call.stage = "unknown"
+        self._desk.open(
+            {
+                "id": call.item_id,
+                "kind": "outcome",
+                "conversation": self._c.id,
+                "digest": call.digest,
+                "revision": call.outcome_revision,
+                "title": f"did {call.tool} happen?",
+                "requested_at": workflow.now().isoformat(),
+                "due": None,
+                "then": "wait",
+                **self._call_fields(call, self._tool(call)),
+                "reason": why,
+            }
+        )
+
+    def _call_fields(self, call: Call, tool: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        assert self._c.definition is not None
+        return {
+            "call_id": call.call_id,
+            "tool": call.tool,
+            "alias": call.alias,
+            "effect": tool["effect"],
+            "distribution": call.distribution,
+            "arguments": call.arguments,
+            "config": tool["config"],
+            "injected": dict(self._start.injected),
+            "definition_hash": self._c.definition.hash,
+            "reason": call.reason,
+        }
+
+    # stages
+
+    async def _drive(self, turn: Turn, call: Call) -> None:
+        while call.stage != "done":
+            match call.stage:
+                case "asked":
+                    self._take_approval(turn, call, await self._desk.wait(call.item_id))
+                case "unknown":
+                    decision = await self._desk.wait(call.item_id)
+                    if call.stage == "unknown":  # else its turn was cancelled meanwhile
+                        self._take_outcome(call, decision)
+                case _:
+                    await self._run(turn, call)
+
+    def _take_approval(self, turn: Turn, call: Call, decision: dict[str, JsonValue]) -> None:
+        match decision["choice"]:
+            case "approve":
+                call.stage = "approved"
+            case "deny":
+                reason = f" The reason given: {decision['reason']}" if decision["reason"] else ""
+                self.end(
+                    call,
+                    "denied",
+                    f"{decision['by']} refused this call. It was not run.{reason} "
+                    "Do not ask for the same call again; tell the user instead.",
+                )
+            case "expired":
+                assert self._c.definition is not None
+                if self._c.definition.spec["approval"]["on_timeout"] == "close":
+                    self._c.closing = self._c.closing or {
+                        "by": "",
+                        "reason": "an approval was not decided in time",
+                    }
+                    turn.cancelled_by = turn.cancelled_by or "the clock"
+                self.end(
+                    call,
+                    "expired",
+                    "Nobody decided about this call in time. It was not run, and nobody refused it.",
+                )
+                if turn.cancelled_by is not None:
+                    self.cancel()
+            case _:
+                self.end(
+                    call,
+                    "cancelled",
+                    "The turn was cancelled before this call was decided. It was not run.",
+                )
+
+    def _take_outcome(self, call: Call, decision: dict[str, JsonValue]) -> None:
+        text = str(decision.get("result", ""))
+        match decision["choice"]:
+            case "happened":
+                self.end(call, "ok", text or "It happened; the result is not known.")
+            case "rerun":
+                call.stage = "approved"
+            case _:
+                self.end(call, "error", text or "The call failed.")
+
+    def _loosen(self, call: Call) -> None:
+        """End a call whose outcome stays unknown because its turn was cancelled.
+
+        The question stays on the desk; its answer reaches the model before the next message.
+        """
+        if call.stage != "unknown":
+            self._ask_outcome(call, "the turn was cancelled while the call was running")
+        self._c.loose_calls[call.item_id] = {
+            "call_id": call.call_id,
+            "tool": call.tool,
+            "arguments": call.arguments,
+        }
+        self.end(
+            call,
+            "unknown",
+            "The turn was cancelled while this call was running. "
+            "It may or may not have happened; a person will find out.",
+        )
+
+    async def _run(self, turn: Turn, call: Call) -> None:
+        limits = self._c.definition.spec["limits"] if self._c.definition else {}
+        await workflow.wait_condition(
+            lambda: (
+                turn.cancelled_by is not None
+                or (not self._roll_over_due() and self._busy < limits["max_parallel_calls"])
+            )
+        )
+        if turn.cancelled_by is not None:
+            self.end(call, "cancelled", "The turn was cancelled before this call ran.")
+            return
+        self._busy += 1
+        try:
+            if call.stage != "ready" and not await self._still_allowed(turn, call):
+                return
+            await self._run_once(turn, call)
+        finally:
+            self._busy -= 1
+
+    async def _still_allowed(self, turn: Turn, call: Call) -> bool:
+        """Judge a decided call again, just before it runs: it may only have become stricter."""
+        [verdict] = await self._judge([call])
+        if turn.cancelled_by is not None:
+            return True
+        same = verdict["digest"] == call.digest and verdict["arguments"] == call.arguments
+        if verdict["verdict"] in ("allow", "ask") and same:
+            return True
+        was_gated = call.gated
+        self.apply(call, verdict)
+        if call.stage == "done":
+            return False
+        if not was_gated and not call.gated:
+            return True
+        call.revision += 1
+        if call.revision > CHANGED_TRIES:
+            self.end(
+                call, "skipped", "The tool keeps changing while this call waits. It was not run."
+            )
+            return False
+        self.ask(call)
+        return False
+
+    async def _run_once(self, turn: Turn, call: Call) -> None:
+        if turn.cancelled_by is not None:
+            self.end(call, "cancelled", "The turn was cancelled before this call ran.")
+            return
+        tool = self._tool(call)
+        call.stage = "running"
+        self._log.add(
+            ToolStarted,
+            call_id=call.call_id,
+            tool=call.tool,
+            alias=call.alias,
+            arguments=call.arguments,
+        )
+        activity = asyncio.ensure_future(self._execute(call, tool))
+        self._activities[call.call_id] = activity
+        try:
+            outcome = await activity
+        except asyncio.CancelledError:
+            outcome = None
+            self._stopped(turn, call, tool, "the turn was cancelled while the call was running")
+        except ActivityError as error:
+            outcome = None
+            self._stopped(turn, call, tool, _why(error))
+        finally:
+            self._activities.pop(call.call_id, None)
+        if outcome is not None:
+            await self._take_result(turn, call, tool, outcome)
+
+    async def _execute(self, call: Call, tool: dict[str, JsonValue]) -> Any:
+        repeatable = tool["idempotent"] or tool["effect"] == "read"
+        assert self._c.definition is not None
+        return await workflow.execute_activity(
+            contract.CALL_TOOL,
+            contract.CallTool(
+                conversation=self._c.id,
+                run_id=workflow.info().run_id,
+                first_run_id=workflow.info().first_execution_run_id,
+                call_id=call.call_id,
+                n=call.n,
+                tool=call.tool,
+                arguments=call.arguments,
+                digest=call.digest,
+                definition_hash=self._c.definition.hash,
+                config=tool["config"],
+                injected=dict(self._start.injected),
+                timeout_s=tool["timeout_s"],
+                one_attempt=not repeatable,
+            ),
+            result_type=dict,
+            # Why: the wrapper ends the call at timeout_s itself; this is for a worker that cannot.
+            start_to_close_timeout=timedelta(seconds=tool["timeout_s"] + 15),
+            heartbeat_timeout=timedelta(seconds=5 if repeatable else 60),
+            retry_policy=RetryPolicy(
+                initial_interval=timedelta(seconds=1),
+                maximum_interval=timedelta(seconds=20),
+                maximum_attempts=REPEATABLE_ATTEMPTS if repeatable else 1,
+            ),
+            summary=f"{call.tool} {call.call_id}",
+        )
+
+    async def _take_result(
+        self, turn: Turn, call: Call, tool: dict[str, JsonValue], outcome: Any
+    ) -> None:
+        status = outcome.get("status") if isinstance(outcome, dict) else None
+        match status:
+            case "ok" | "error":
+                call.duration_s = outcome.get("duration_s")
+                self.end(call, status, str(outcome["text"]))
+            case "unavailable":
+                call.unavailable += 1
+                if call.unavailable > UNAVAILABLE_TRIES:
+                    self.end(call, "error", f"The tool is not available: {outcome['text']}")
+                    return
+                call.stage = "ready"
+                await self._pause(turn, min(2.0**call.unavailable / 2, 30.0))
+            case "changed":
+                # The worker would run another version or definition than was judged.
+                call.stage = "approved"
+                call.unavailable += 1
+                if call.unavailable > UNAVAILABLE_TRIES:
+                    self.end(call, "error", f"The tool is not available: {outcome['text']}")
+                    return
+                if await self._still_allowed(turn, call) and call.stage == "approved":
+                    # Our own verdict and that worker differ: workers of two releases are running.
+                    await self._pause(turn, 2.0)
+            case _:
+                self._stopped(turn, call, tool, "the worker's answer did not carry the seal")
+
+    async def _pause(self, turn: Turn, seconds: float) -> None:
+        try:
+            await workflow.wait_condition(
+                lambda: turn.cancelled_by is not None, timeout=timedelta(seconds=seconds)
+            )
+        except TimeoutError:
+            return
+
+    def _stopped(self, turn: Turn, call: Call, tool: dict[str, JsonValue], why: str) -> None:
+        """The activity ended without a word from the tool."""
+        if call.late is not None:
+            self.end(call, str(call.late["status"]), str(call.late["text"]))
+        elif tool["idempotent"] or tool["effect"] == "read":
+            if turn.cancelled_by is not None:
+                self.end(call, "cancelled", "The turn was cancelled while this call was running.")
+            else:
+                self.end(call, "error", f"The tool gave no answer: {why}")
+        elif turn.cancelled_by is not None:
+            self._loosen(call)
+        else:
+            self._ask_outcome(call, why)
+
+    def end(self, call: Call, status: str, text: str) -> None:
+        """Give a call its one result."""
+        ended: ResultStatus = status  # type: ignore[assignment]  # every caller passes one of them
+        call.stage, call.status, call.text = "done", ended, text if text.strip() else "(no output)"
+        self._log.add(
+            ToolEnded,
+            call_id=call.call_id,
+            tool=call.tool or call.alias,
+            alias=call.alias,
+            status=ended,
+            text=call.text,
+            duration_s=call.duration_s,
+        )
+
+    def take_late(self, call_id: str, digest: str, status: str, text: str) -> bool:
+        """Settle a call by what its worker reports after the server had given it up."""
+        result = {"status": "ok" if status == "ok" else "error", "text": text}
+        for item_id, loose in list(self._c.loose_calls.items()):
+            if loose["call_id"] == call_id and self._c.items[item_id]["digest"] == digest:
+                self.settle_loose(
+                    item_id,
+                    "happened" if status == "ok" else "failed",
+                    text,
+                    by="",
+                    client="worker",
+                )
+                return True
+        for call in self._c.turn.calls if self._c.turn else ():
+            if call.call_id != call_id or call.digest != digest:
+                continue
+            if call.stage == "unknown" and self._desk.is_open(call.item_id):
+                choice = "happened" if status == "ok" else "failed"
+                decision = self._desk.decide(call.item_id, choice, client="worker")
+                decision |= {"result": text, "status": result["status"]}
+                return True
+            if call.stage == "running":
+                call.late = dict(result)
+                return True
+        return False
+
+    def settle_loose(
+        self, item_id: str, choice: str, text: str, *, by: str, client: str, reason: str = ""
+    ) -> dict[str, JsonValue]:
+        """Take the answer about a call of an ended turn, and keep it for the model."""
+        loose = self._c.loose_calls.pop(item_id)
+        decision = self._desk.decide(item_id, choice, by=by, client=client, reason=reason)
+        words = {
+            "happened": f"it did happen. Its result: {text}" if text else "it did happen.",
+            "failed": f"it failed. {text}".strip(),
+            "rerun": "it did not happen, and may be asked for again.",
+        }[choice]
+        self._c.notes.append(
+            f"About your earlier call {loose['tool']} with {loose['arguments']}: {words}"
+        )
+        return decision
+
+    def _tool(self, call: Call) -> dict[str, JsonValue]:
+        assert self._c.definition is not None
+        for tool in self._c.definition.spec["tools"]:
+            if tool["alias"] == call.alias:
+                found: dict[str, JsonValue] = tool
+                return found
+        raise ApplicationError(f"no tool {call.alias!r} in the pinned definition")
+
+
+def _item_id(conversation: str, letter: str, n: int, revision: int) -> str:
+    return f"{conversation}:{letter}{n}" + (f".{revision}" if revision > 1 else "")
+
+
+def _why(error: ActivityError) -> str:
+    cause = error.cause
+    message = getattr(cause, "message", None) or str(cause or error)
+    return str(message)[:500]

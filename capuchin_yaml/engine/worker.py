@@ -1,0 +1,119 @@
+"""A worker: serves the conversations of one project; nothing of them lives in it."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import logging
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from temporalio.client import Client
+from temporalio.worker import PollerBehaviorAutoscaling, Worker
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from capuchin_yaml.engine import contract
+from capuchin_yaml.engine.activities import Activities, ModelSettings
+from capuchin_yaml.engine.agents import AgentTable
+from capuchin_yaml.engine.storage import FolderStore
+from capuchin_yaml.engine.tool_runner import ToolRunner
+from capuchin_yaml.engine.workflow import AgentWorkflow
+from capuchin_yaml.models.registry import warm
+from capuchin_yaml.tools.registry import Registry
+
+logger = logging.getLogger("capuchin_yaml.worker")
+
+_HOUSE = (
+    "capuchin_yaml.engine",
+    "capuchin_yaml.errors",
+    "capuchin_yaml.events",
+    "capuchin_yaml.items",
+    "capuchin_yaml.messages",
+    "capuchin_yaml.spec",
+)
+"""Modules the sandbox takes as they are: pure, without state of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """How one worker runs."""
+
+    data_dir: Path
+    """Under it each tool package has a folder of its own."""
+    store: FolderStore | None = None
+    models: ModelSettings = field(default_factory=ModelSettings)
+    grace_s: float = 30.0
+    """Time that running tools and model calls get at a graceful stop."""
+    own_server: bool = True
+    """Whether the server is ours, so that running replies may be streamed ten times a second."""
+    roll_over_events: int = contract.ROLL_OVER_EVENTS
+    cached_conversations: int = 4_000
+    concurrent_activities: int = 200
+
+
+async def run_worker(
+    client: Client,
+    *,
+    project: str,
+    agents: AgentTable,
+    registry: Registry,
+    settings: WorkerSettings,
+    stop: asyncio.Event,
+    ready: asyncio.Event | None = None,
+) -> None:
+    """Serve until `stop` is set, then drain: no new work, running calls get the grace time.
+
+    `ready` is set once the worker polls. `client` must seal with the project's key.
+    """
+    await _warm(agents, settings.models)
+    stream_every_s = 0.1 if settings.own_server else 1.0
+    settings.models.stream_every_s = stream_every_s
+    activities = Activities(
+        client, agents, registry, settings.models, roll_over_events=settings.roll_over_events
+    )
+    tools = ToolRunner(client, registry, settings.data_dir, settings.store)
+    with concurrent.futures.ThreadPoolExecutor(16, thread_name_prefix="judge") as threads:
+        worker = Worker(
+            client,
+            task_queue=contract.task_queue(project),
+            workflows=[AgentWorkflow],
+            activities=[
+                activities.pin_definition,
+                activities.judge,
+                activities.call_model,
+                tools.call_tool,
+            ],
+            activity_executor=threads,
+            workflow_runner=SandboxedWorkflowRunner(
+                restrictions=SandboxRestrictions.default.with_passthrough_modules(*_HOUSE)
+            ),
+            max_cached_workflows=settings.cached_conversations,
+            max_concurrent_activities=settings.concurrent_activities,
+            workflow_task_poller_behavior=PollerBehaviorAutoscaling(initial=4),
+            activity_task_poller_behavior=PollerBehaviorAutoscaling(initial=4),
+            # Why: the queue of a killed worker holds its tasks for this long.
+            sticky_queue_schedule_to_start_timeout=timedelta(seconds=2),
+            graceful_shutdown_timeout=timedelta(seconds=settings.grace_s),
+            max_heartbeat_throttle_interval=timedelta(seconds=stream_every_s),
+            default_heartbeat_throttle_interval=timedelta(seconds=stream_every_s),
+        )
+        async with worker:
+            logger.info("serving %s: %s", project, ", ".join(agents.names()) or "no agents")
+            if ready is not None:
+                ready.set()
+            await stop.wait()
+            logger.info("stopping: running calls get %g s", settings.grace_s)
+
+
+async def _warm(agents: AgentTable, models: ModelSettings) -> None:
+    """Load what the first verdict and the first reply would wait for."""
+    import jsonschema
+
+    del jsonschema
+    names = {models.forced} if models.forced else set()
+    for name in agents.names():
+        agent = agents.get(name)
+        names.add(agent.spec.model if agent else None)
+    for model in sorted(n for n in names if n):
+        await warm(model)
