@@ -97,7 +97,11 @@ class Guard:
             process_group=0,
             preexec_fn=die_with_guard,
         )
-        self._write_state()
+        try:
+            self._write_state()
+        except OSError:
+            self._server.kill()
+            raise
 
     def watch(self) -> int:
         """Return when the server has ended, by itself or because nobody needs it; its exit code."""
@@ -117,30 +121,32 @@ class Guard:
 
     def _obey(self, words: bytes | None) -> bool:
         """Do what came through the pipe; whether the server must end now."""
+        if words == b"":
+            # Nobody holds the pipe. While another `up` has the lock it may still come in.
+            if not self._lock_out():
+                time.sleep(0.05)
+                return False
+            words = _read(0)
+            if words == b"":
+                return True
+            fcntl.flock(self._up_lock, fcntl.LOCK_UN)
         if words is None:
             return False
-        if not words:
-            if self._may_end():
-                return True
-            # Another `up` is looking for a server just now, and may come in.
-            time.sleep(0.05)
-        if DETACH in words and self._detached_end is None:
-            # A writer of our own: the pipe never closes, and words still arrive.
-            self._detached_end = os.open(self._pipe_file, os.O_WRONLY | os.O_NONBLOCK)
-            self._write_state()
-        if REWRITE in words:
-            self._write_state()
+        with contextlib.suppress(OSError):
+            if DETACH in words and self._detached_end is None:
+                # A writer of our own: the pipe never closes, and words still arrive.
+                self._detached_end = os.open(self._pipe_file, os.O_WRONLY | os.O_NONBLOCK)
+                self._write_state()
+            if REWRITE in words:
+                self._write_state()
         return QUIT in words
 
-    def _may_end(self) -> bool:
+    def _lock_out(self) -> bool:
         try:
             fcntl.flock(self._up_lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             return False
-        if _read(0) == b"":
-            return True
-        fcntl.flock(self._up_lock, fcntl.LOCK_UN)
-        return False
+        return True
 
     def _told_to_end(self) -> bool:
         numbers = _read(self._wakeup) or b""
@@ -148,14 +154,14 @@ class Guard:
 
     def _end(self, output: int) -> int:
         for number, patience_s in ((signal.SIGTERM, POLITE_S), (signal.SIGKILL, 5.0)):
+            if self._server.poll() is not None:
+                break
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._server.pid, number)
             deadline = time.monotonic() + patience_s
             while self._server.poll() is None and time.monotonic() < deadline:
                 if select.select([output], [], [], 0.02)[0] and not self._copy_output(output):
                     time.sleep(0.01)
-            if self._server.poll() is not None:
-                break
         os.set_blocking(output, False)
         while self._copy_output(output):
             pass

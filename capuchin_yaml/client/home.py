@@ -12,32 +12,37 @@ Layout, all of it 0700 folders and 0600 files:
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import hmac
 import json
 import os
 import re
-import secrets
-import shlex
 import stat
-import subprocess
-import sys
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from capuchin_yaml.errors import RequestRefused, ServerUnavailable, UnsafeState
+from capuchin_yaml.client.key import (
+    make_own_key,
+    named_key_file,
+    read_named_key,
+    read_own_key,
+)
+from capuchin_yaml.client.machine import machine_mark
+from capuchin_yaml.client.private_files import (
+    OTHERS_ANY,
+    OTHERS_WRITE,
+    quoted,
+    read_own,
+    shown,
+    write_beside,
+)
+from capuchin_yaml.errors import RequestRefused, UnsafeState
 from capuchin_yaml.terminal_text import visible
 
 FOLDER = ".capuchin"
-KEY_BYTES = 32
 _MARK = "home.json"
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
-_READ_BYTES = 1024 * 1024
-_OTHERS_WRITE = 0o022
-_OTHERS_ANY = 0o077
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,7 @@ class Home:
                 self._mark()
             self._check_mark()
             self._check_entries()
-            if stat.S_IMODE(self.path.stat().st_mode) & _OTHERS_ANY:
+            if stat.S_IMODE(self.path.stat().st_mode) & OTHERS_ANY:
                 self.path.chmod(0o700)
         if create:
             with self._explained("write"):
@@ -142,7 +147,7 @@ class Home:
             UnsafeState: it is a link, no plain file, or not ours alone.
         """
         with self._explained("read"):
-            return _read_own(file)
+            return read_own(file)
 
     def write(self, file: Path, content: str) -> None:
         """Replace one of our own files as a whole, readable by this user only.
@@ -151,7 +156,7 @@ class Home:
             UnsafeState: the folder cannot be written.
         """
         with self._explained("write"):
-            temporary = _write_new(file, content)
+            temporary = write_beside(file, content)
             os.replace(temporary, file)
 
     def key(self) -> bytes:
@@ -161,42 +166,30 @@ class Home:
             UnsafeState: the file can be read by others, or holds no key.
             ServerUnavailable: there is no key yet, so nothing has been started here.
         """
-        named = os.environ.get("CAPUCHIN_KEY_FILE")
-        if named:
-            return _named_key(Path(named).expanduser())
-        file = self.path / "key"
-        text = self.read(file)
-        if text is None:
-            raise ServerUnavailable(
-                f"this project has no key yet ({_shown(file)} is missing): `capuchin up` makes"
-                " it; for a cluster, name a key file in CAPUCHIN_KEY_FILE"
-            )
-        return _parse_key(file, text)
+        named = named_key_file()
+        if named is not None:
+            return read_named_key(named)
+        with self._explained("read"):
+            return read_own_key(self.path / "key")
 
     def make_key(self) -> bytes:
         """Return the project's key, making it once; only `up` calls this.
+
+        A file named in CAPUCHIN_KEY_FILE is the operator's and is never made.
 
         Raises:
             UnsafeState: as `key`; or the key is gone while conversations sealed with it exist.
         """
         file = self.path / "key"
-        if os.environ.get("CAPUCHIN_KEY_FILE") or os.path.lexists(file):
-            return self.key()
-        if self.database.exists():
-            raise UnsafeState(
-                f"the key {_shown(file)} is gone, but {_shown(self.database)} holds conversations"
-                " sealed with it; put the key back, or start afresh and lose them:"
-                f" rm -r {_quoted(self.path)}"
-            )
-        with self._explained("write"):
-            temporary = _write_new(file, secrets.token_hex(KEY_BYTES) + "\n")
-            # Why: a link fails where the name exists, so two `up` at once agree on one key,
-            # and nobody ever reads half of one.
-            try:
-                with contextlib.suppress(FileExistsError):
-                    os.link(temporary, file)
-            finally:
-                os.unlink(temporary)
+        if named_key_file() is None and not os.path.lexists(file):
+            if self.database.exists():
+                raise UnsafeState(
+                    f"the key {shown(file)} is gone, but {shown(self.database)} holds"
+                    " conversations sealed with it; put the key back, or start afresh and lose"
+                    f" them: rm -r {quoted(self.path)}"
+                )
+            with self._explained("write"):
+                make_own_key(file)
         return self.key()
 
     def claim(self) -> None:
@@ -214,24 +207,23 @@ class Home:
         found = self.path.lstat()
         if stat.S_ISLNK(found.st_mode):
             raise UnsafeState(
-                f"{_shown(self.path)} is a link, so it is not used; remove it:"
-                f" rm {_quoted(self.path)}"
+                f"{shown(self.path)} is a link, so it is not used; remove it:"
+                f" rm {quoted(self.path)}"
             )
         if not stat.S_ISDIR(found.st_mode):
             raise UnsafeState(
-                f"{_shown(self.path)} is not a folder; remove it, or name another state folder"
+                f"{shown(self.path)} is not a folder; remove it, or name another state folder"
                 " in CAPUCHIN_HOME"
             )
         if found.st_uid != os.geteuid():
             raise UnsafeState(
-                f"{_shown(self.path)} belongs to another user (uid {found.st_uid}), so it is not"
+                f"{shown(self.path)} belongs to another user (uid {found.st_uid}), so it is not"
                 " used; name your own state folder in CAPUCHIN_HOME"
             )
-        if found.st_mode & _OTHERS_WRITE:
+        if found.st_mode & OTHERS_WRITE:
             raise UnsafeState(
-                f"{_shown(self.path)} can be written by other users, so it is not used; remove"
-                f" it: rm -r {_quoted(self.path)}; or, if nobody else has written to it:"
-                f" chmod 700 {_quoted(self.path)}"
+                f"{shown(self.path)} can be written by other users, so it is not used;"
+                f" {self._way_out()}"
             )
 
     def _is_blank(self) -> bool:
@@ -247,7 +239,7 @@ class Home:
         mark = {
             "v": 1,
             "path": str(self.path),
-            "machine": _machine(self.path),
+            "machine": machine_mark(self.path),
             "project": _slug(self.project_dir.name),
         }
         self.write(self.path / _MARK, json.dumps(mark, indent=2) + "\n")
@@ -257,19 +249,24 @@ class Home:
         if mark is None:
             reason = f"it was not made by capuchin on this machine (no {_MARK} that can be read)"
         elif mark.get("path") != str(self.path):
-            reason = f"it was made for {_shown(mark.get('path'))} and copied or moved here"
-        elif mark.get("machine") != _machine(self.path):
+            reason = f"it was made for {shown(mark.get('path'))} and copied or moved here"
+        elif mark.get("machine") != machine_mark(self.path):
             reason = "it was made on another machine"
         else:
             return
         raise UnsafeState(
-            f"{_shown(self.path)} is not used: {reason}, and who made it could read and decide"
-            " your conversations. If it came with files from somebody else, remove it:"
-            f" rm -r {_quoted(self.path)}"
+            f"{shown(self.path)} is not used: {reason}, and who made it could read and decide"
+            f" your conversations; {self._way_out()}"
         )
 
+    def _way_out(self) -> str:
+        # Why: a folder that CAPUCHIN_HOME names may be anything, so nobody is told to remove it.
+        if self.path != self.project_dir / FOLDER:
+            return "name a new or empty folder of your own in CAPUCHIN_HOME"
+        return f"if it came with files from somebody else, remove it: rm -r {quoted(self.path)}"
+
     def _read_mark(self) -> dict[str, object] | None:
-        text = _read_own(self.path / _MARK)
+        text = read_own(self.path / _MARK)
         if text is None:
             return None
         try:
@@ -287,13 +284,13 @@ class Home:
                 continue
             if stat.S_ISLNK(found.st_mode):
                 raise UnsafeState(
-                    f"{_shown(entry)} is a link, so the state folder is not used; remove it:"
-                    f" rm {_quoted(entry)}"
+                    f"{shown(entry)} is a link, so the state folder is not used; remove it:"
+                    f" rm {quoted(entry)}"
                 )
             if found.st_uid != os.geteuid():
                 raise UnsafeState(
-                    f"{_shown(entry)} belongs to another user, so the state folder is not used;"
-                    f" remove it: rm -r {_quoted(entry)}"
+                    f"{shown(entry)} belongs to another user, so the state folder is not used;"
+                    f" remove it: rm -r {quoted(entry)}"
                 )
 
     @contextlib.contextmanager
@@ -302,7 +299,7 @@ class Home:
             yield
         except OSError as error:
             raise UnsafeState(
-                f"cannot {verb} the state folder {_shown(self.path)}"
+                f"cannot {verb} the state folder {shown(self.path)}"
                 f" ({error.strerror or error}); make it usable, or name another folder in"
                 " CAPUCHIN_HOME"
             ) from error
@@ -333,120 +330,3 @@ def project_name(home: Home) -> str:
 def _slug(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-") or "project"
-
-
-def _read_own(file: Path) -> bytes | None:
-    # Why: O_NONBLOCK, so that a pipe put in the file's place cannot hold us.
-    try:
-        fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return None
-    with os.fdopen(fd, "rb") as stream:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-            raise UnsafeState(f"{_shown(file)} is not a plain file of this user; remove it")
-        if found.st_mode & _OTHERS_WRITE:
-            raise UnsafeState(f"{_shown(file)} can be written by other users; remove it")
-        return stream.read(_READ_BYTES)
-
-
-def _write_new(file: Path, content: str) -> Path:
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(temporary, flags, 0o600)
-    try:
-        with os.fdopen(fd, "w", encoding="utf-8") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(fd)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return temporary
-
-
-def _named_key(file: Path) -> bytes:
-    # Why: links are followed here; the operator named the file, and clusters mount secrets
-    # as links, owned by root and readable by the group of the process.
-    try:
-        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as error:
-        raise UnsafeState(
-            f"CAPUCHIN_KEY_FILE names {_shown(file)}, which cannot be read ({error.strerror});"
-            f" make a key with: (umask 077; openssl rand -hex {KEY_BYTES} > {_quoted(file)})"
-        ) from error
-    with os.fdopen(fd, "rb") as stream:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise UnsafeState(f"CAPUCHIN_KEY_FILE names {_shown(file)}, which is not a file")
-        if found.st_uid not in (os.geteuid(), 0):
-            raise UnsafeState(
-                f"CAPUCHIN_KEY_FILE names {_shown(file)}, which belongs to another user"
-                f" (uid {found.st_uid})"
-            )
-        _check_key_mode(file, found)
-        return _parse_key(file, stream.read(_READ_BYTES))
-
-
-def _check_key_mode(file: Path, found: os.stat_result) -> None:
-    group_may_read = found.st_uid == 0 and os.geteuid() != 0
-    allowed = 0o740 if group_may_read else 0o700
-    if stat.S_IMODE(found.st_mode) & ~allowed:
-        raise UnsafeState(
-            f"the key {_shown(file)} is open to other users, who could decide in your name;"
-            f" chmod 600 {_quoted(file)}, and make a new key if somebody may have read it"
-        )
-
-
-def _parse_key(file: Path, content: bytes) -> bytes:
-    if not os.environ.get("CAPUCHIN_KEY_FILE"):
-        _check_key_mode(file, file.lstat())
-    try:
-        key = bytes.fromhex(content.decode("ascii").strip())
-    except ValueError:
-        key = b""
-    if len(key) != KEY_BYTES:
-        raise UnsafeState(
-            f"{_shown(file)} holds no key; a key is {KEY_BYTES} bytes written as"
-            f" {2 * KEY_BYTES} hexadecimal digits"
-        )
-    return key
-
-
-def _machine(folder: Path) -> str:
-    """Return a name of this machine that tells nothing else about it."""
-    identity = _machine_id()
-    if identity is None:
-        # Why: without any id (slim containers) the folder's own inode still tells a copy
-        # from the original.
-        found = folder.stat()
-        identity = f"inode {found.st_dev}:{found.st_ino}"
-    return hmac.new(identity.encode(), b"capuchin-yaml state folder", hashlib.sha256).hexdigest()
-
-
-def _machine_id() -> str | None:
-    for file in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
-        with contextlib.suppress(OSError):
-            text = Path(file).read_text(encoding="ascii", errors="replace").strip()
-            if text and text != "uninitialized":
-                return text
-    if sys.platform == "darwin":
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            listing = subprocess.run(
-                ["/usr/sbin/ioreg", "-rd1", "-c", "IOPlatformExpertDevice"],
-                capture_output=True,
-                text=True,
-                timeout=5,
-                check=True,
-            ).stdout
-            if found := re.search(r'"IOPlatformUUID" = "([^"]+)"', listing):
-                return found.group(1)
-    return None
-
-
-def _shown(path: object) -> str:
-    return visible(str(path), keep_newlines=False)
-
-
-def _quoted(path: object) -> str:
-    return visible(shlex.quote(str(path)), keep_newlines=False)

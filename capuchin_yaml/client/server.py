@@ -7,34 +7,21 @@ own dev server, which lives as long as somebody holds it.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 from types import TracebackType
 from typing import Self
 
 from capuchin_yaml.client import guard
-from capuchin_yaml.client.dev_server import (
-    LOOPBACK,
-    Hold,
-    ServerRecord,
-    end_server,
-    free_ports,
-    last_words,
-    read_record,
-    server_log,
-    spawn,
-    take_server_lock,
-    up_lock,
-)
+from capuchin_yaml.client.dev_server import ServerRecord, read_record
+from capuchin_yaml.client.hold import Hold, take_server_lock, up_lock
 from capuchin_yaml.client.home import Home
-from capuchin_yaml.client.processes import listeners
+from capuchin_yaml.client.private_files import shown
+from capuchin_yaml.client.starting import end_server, prepare, start_server
 from capuchin_yaml.client.target import Target, environment_target
 from capuchin_yaml.errors import ServerUnavailable, UnsafeState
-from capuchin_yaml.terminal_text import visible
 
-_READY_S = 30.0
-_STARTS = 4
 _WATCH_S = 0.2
+_ADOPT_S = 5.0
 
 
 class Server:
@@ -131,7 +118,7 @@ async def find_server(home: Home) -> Target:
         record = read_record(home)
     except ValueError as error:
         raise ServerUnavailable(
-            f"{visible(str(home.server_file))} is damaged; `capuchin up` mends it"
+            f"{shown(home.server_file)} is damaged; `capuchin up` mends it"
         ) from error
     if record is None or not record.is_running(home):
         raise ServerUnavailable(
@@ -154,7 +141,7 @@ async def find_or_start(home: Home, *, temporal_ui: bool = False, is_fast: bool 
     """
     target = environment_target()
     if target is not None:
-        await _prepare(target, _READY_S)
+        await prepare(target)
         return Server(target)
     home.open(create=True)
     home.make_key()
@@ -170,12 +157,24 @@ async def find_or_start(home: Home, *, temporal_ui: bool = False, is_fast: bool 
         if lock is None:
             raise ServerUnavailable(
                 "a server of this project still runs and does not answer; end the process whose"
-                f" command line holds {visible(str(home.database))}"
+                f" command line holds {shown(home.database)}"
             )
         try:
-            return await _start(home, lock, record, notes, temporal_ui=temporal_ui, is_fast=is_fast)
+            # Why the earlier ports: clients that lost the server find it again where it was.
+            ports = record.ports if record else (0, 0, 0, 0)
+            record, holder = await start_server(
+                home, lock, ports, temporal_ui=temporal_ui, is_fast=is_fast
+            )
         finally:
             os.close(lock)
+        return Server(
+            Target(address=record.address),
+            home=home,
+            record=record,
+            holder=holder,
+            was_started=True,
+            notes=tuple(notes),
+        )
 
 
 async def stop(home: Home) -> bool:
@@ -199,7 +198,7 @@ async def stop(home: Home) -> bool:
         if lock is None:
             raise ServerUnavailable(
                 "the server of this project does not end; end the process whose command line"
-                f" holds {visible(str(home.database))}"
+                f" holds {shown(home.database)}"
             )
         os.close(lock)
         return ran
@@ -209,7 +208,7 @@ async def _read_or_mend(home: Home, runs: bool, notes: list[str]) -> ServerRecor
     try:
         return read_record(home)
     except ValueError:
-        notes.append(f"{visible(str(home.server_file))} was damaged and is replaced")
+        notes.append(f"{shown(home.server_file)} was damaged and is replaced")
     home.server_file.unlink(missing_ok=True)
     holder = Hold.take(home) if runs else None
     if holder is None:
@@ -233,7 +232,7 @@ async def _adopt(home: Home, record: ServerRecord | None, notes: list[str]) -> S
         if home.database.exists():
             target = Target(address=record.address)
             try:
-                await _prepare(target, 5.0)
+                await prepare(target, patience_s=_ADOPT_S)
             except ServerUnavailable:
                 notes.append("the server of this project did not answer and was replaced")
             else:
@@ -242,100 +241,6 @@ async def _adopt(home: Home, record: ServerRecord | None, notes: list[str]) -> S
             notes.append(_deleted(home) + "; it starts anew, without earlier conversations")
     holder.release()
     return None
-
-
-async def _start(
-    home: Home,
-    lock: int,
-    earlier: ServerRecord | None,
-    notes: list[str],
-    *,
-    temporal_ui: bool,
-    is_fast: bool,
-) -> Server:
-    # Why the earlier ports: clients that lost the server find it again where it was.
-    wanted = earlier.ports if earlier else (0, 0, 0, 0)
-    loading = asyncio.create_task(
-        asyncio.to_thread(importlib.import_module, "capuchin_yaml.client.connection")
-    )
-    for _ in range(_STARTS):
-        port, http_port, metrics_port, ui_port = free_ports(wanted)
-        ports = (port, http_port, metrics_port, ui_port if temporal_ui else 0)
-        log = server_log(home)
-        logged_bytes = log.stat().st_size if log.exists() else 0
-        holder = await spawn(home, ports, lock, is_fast=is_fast)
-        try:
-            record = read_record(home)
-            assert record is not None
-            await loading
-            failure = await _wait_ready(home, record)
-        except BaseException:
-            holder.release()
-            raise
-        if failure is None:
-            return Server(
-                Target(address=record.address),
-                home=home,
-                record=record,
-                holder=holder,
-                was_started=True,
-                notes=tuple(notes),
-            )
-        holder.release()
-        words = last_words(home, logged_bytes) or failure
-        if "address already in use" not in words:
-            raise _failed(home, words)
-        wanted = (0, 0, 0, 0)
-    raise _failed(home, words)
-
-
-async def _wait_ready(home: Home, record: ServerRecord) -> str | None:
-    """Wait until the server takes conversations; what is wrong when it never will."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + _READY_S
-    while loop.time() < deadline:
-        if guard.process_start(record.pid) != record.start:
-            return "it ended at once"
-        try:
-            _, writer = await asyncio.open_connection(LOOPBACK, record.port)
-        except OSError:
-            await asyncio.sleep(0.01)
-            continue
-        writer.close()
-        break
-    try:
-        await _prepare(Target(address=record.address), deadline - loop.time(), is_ours=True)
-    except ServerUnavailable as error:
-        return str(error)
-    open_to_others = [
-        f"{listener.host}:{listener.port}"
-        for listener in listeners(record.pid) or ()
-        if not listener.is_loopback
-    ]
-    if open_to_others:
-        return f"it listens where other machines can reach it: {', '.join(open_to_others)}"
-    return None
-
-
-async def _prepare(target: Target, patience_s: float, *, is_ours: bool = False) -> None:
-    from capuchin_yaml.client import cluster
-    from capuchin_yaml.client.connection import connect_unsealed
-
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + patience_s
-    client = await connect_unsealed(target)
-    while True:
-        try:
-            await cluster.ensure_search_attributes(client)
-            if is_ours:
-                await cluster.keep_for_ever(client)
-        except ServerUnavailable:
-            # A server that has just started takes a moment to make its namespace.
-            if not is_ours or loop.time() >= deadline:
-                raise
-            await asyncio.sleep(0.02)
-        else:
-            return
 
 
 def _with_notes(server: Server, *, temporal_ui: bool, is_fast: bool) -> Server:
@@ -356,16 +261,4 @@ def _with_notes(server: Server, *, temporal_ui: bool, is_fast: bool) -> Server:
 
 
 def _deleted(home: Home) -> str:
-    return f"the database {visible(str(home.database))} was deleted under its server"
-
-
-def _failed(home: Home, words: str) -> ServerUnavailable:
-    database = visible(str(home.database))
-    hint = f"its log is {visible(str(server_log(home)))}"
-    if "not a database" in words or "malformed" in words:
-        hint = f"{database} is damaged; put a copy back, or move it away to start anew"
-    elif "no such table" in words or "locked" in words or "busy" in words:
-        hint = f"another program has {database} open; end it"
-    elif "unable to open" in words or "readonly" in words:
-        hint = f"{database} cannot be written; mend it, or name another folder in CAPUCHIN_HOME"
-    return ServerUnavailable(f"the dev server does not start ({words}); {hint}")
+    return f"the database {shown(home.database)} was deleted under its server"
