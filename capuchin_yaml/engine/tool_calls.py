@@ -19,7 +19,8 @@ from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.desk import Desk
 from capuchin_yaml.engine.log import Log
 from capuchin_yaml.engine.state import Call, Conversation, Turn
-from capuchin_yaml.events import ResultStatus, ToolEnded, ToolRequested, ToolStarted
+from capuchin_yaml.events import ToolEnded, ToolRequested, ToolStarted
+from capuchin_yaml.messages import ResultStatus
 from capuchin_yaml.spec import JsonValue
 
 REPEATABLE_ATTEMPTS = 4
@@ -54,7 +55,7 @@ class ToolCalls:
         self._busy = 0
 
     async def run(self, turn: Turn) -> None:
-        """Drive all calls; returns when each is done, or when a roll-over is due and nothing runs."""
+        """Drive all calls; returns when all are done, or a roll-over is due and nothing runs."""
         for call in turn.calls:
             if call.stage != "done" and call.call_id not in self._tasks:
                 self._tasks[call.call_id] = asyncio.ensure_future(self._drive(turn, call))
@@ -206,7 +207,7 @@ class ToolCalls:
                 self.end(
                     call,
                     "expired",
-                    "Nobody decided about this call in time. It was not run, and nobody refused it.",
+                    "Nobody decided about this call in time. It was not run; nobody refused it.",
                 )
                 if turn.cancelled_by is not None:
                     self.cancel()

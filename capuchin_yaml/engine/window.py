@@ -1,4 +1,4 @@
-"""The model's window on the worker: kept from call to call, checked by digest, asked for on a miss."""
+"""The model's window on the worker: kept between calls, checked by digest, asked for on a miss."""
 
 from __future__ import annotations
 

@@ -73,7 +73,9 @@ async def run_worker(
         client, agents, registry, settings.models, roll_over_events=settings.roll_over_events
     )
     tools = ToolRunner(client, registry, settings.data_dir, settings.store)
-    with concurrent.futures.ThreadPoolExecutor(16, thread_name_prefix="judge") as threads:
+    with concurrent.futures.ThreadPoolExecutor(
+        settings.concurrent_activities, thread_name_prefix="judge"
+    ) as threads:
         worker = Worker(
             client,
             task_queue=contract.task_queue(project),
@@ -111,9 +113,8 @@ async def _warm(agents: AgentTable, models: ModelSettings) -> None:
     import jsonschema
 
     del jsonschema
-    names = {models.forced} if models.forced else set()
-    for name in agents.names():
-        agent = agents.get(name)
-        names.add(agent.spec.model if agent else None)
-    for model in sorted(n for n in names if n):
+    served = [agents.get(name) for name in agents.names()]
+    names = {models.forced or models.default}
+    names |= {a.spec.model for a in served if a is not None and a.spec.model is not None}
+    for model in sorted(names):
         await warm(model)
