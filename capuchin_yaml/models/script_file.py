@@ -274,7 +274,9 @@ def _scalar(text: str, *, quoted: bool) -> JsonValue:
         return _BOOLEANS[text]
     if _INT.fullmatch(text):
         return int(text)
-    return float(text) if _FLOAT.fullmatch(text) else text
+    if _FLOAT.fullmatch(text) and math.isfinite(number := float(text)):
+        return number
+    return text
 
 
 def _rule(reader: _Reader, node: _Node) -> Rule:

@@ -1,0 +1,154 @@
+"""Claude, through Anthropic's own SDK with its retries off."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, urlsplit
+
+from capuchin_yaml.errors import ModelRejected, ModelUnavailable
+from capuchin_yaml.messages import ModelReply, ModelRequest
+from capuchin_yaml.models.adapter import OnText
+from capuchin_yaml.models.anthropic_failures import (
+    ADDRESS_VARIABLE,
+    KEY_VARIABLE,
+    failure_of,
+)
+from capuchin_yaml.models.anthropic_reply import PROVIDER, ReplyBuilder
+from capuchin_yaml.models.anthropic_wire import request_body
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+_SDK = "anthropic.resources.messages"
+_loaded = False
+ADDRESS = "https://api.anthropic.com"
+_CONNECT_TIMEOUT_S = 10.0
+_READ_TIMEOUT_S = 180.0
+"""Longest silence inside a stream; the provider sends pings far more often."""
+
+
+class AnthropicModel:
+    """Asks Anthropic's Messages API, always as a stream; the key is read at each call."""
+
+    def __init__(self, *, read_timeout_s: float = _READ_TIMEOUT_S) -> None:
+        self._read_timeout_s = read_timeout_s
+        self._client: AsyncAnthropic | None = None
+        self._made_for: tuple[object, ...] = ()
+
+    async def reply(self, request: ModelRequest, on_text: OnText) -> ModelReply:
+        """The model's answer; `ModelAdapter.reply` says what it raises."""
+        await warm()
+        import anthropic
+        import httpx2
+
+        key, address = _key(), _address()
+        body = request_body(request, provider=PROVIDER)
+        try:
+            return await self._stream(body, key, address, on_text)
+        except (
+            anthropic.AnthropicError,
+            httpx2.HTTPError,
+            httpx2.InvalidURL,
+            httpx2.StreamError,
+            json.JSONDecodeError,
+            UnicodeError,
+        ) as error:
+            failure = failure_of(
+                error, address=_shown_address(address), secrets=_secrets(key, address)
+            )
+        # Why: raised out here, the failure carries no cause or context. Those go into history
+        # with their text, and an error of the HTTP client may quote the header with the key.
+        raise failure
+
+    async def aclose(self) -> None:
+        """Close the connections; the next reply opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def _stream(
+        self, body: Mapping[str, Any], key: str, address: str, on_text: OnText
+    ) -> ModelReply:
+        client = self._open(key, address)
+        builder = ReplyBuilder(on_text)
+        stream = await client.messages.create(**body, stream=True)
+        async with stream:
+            content_type = stream.response.headers.get("content-type", "")
+            if not content_type.startswith("text/event-stream"):
+                raise ModelUnavailable(
+                    f"{PROVIDER}: {_shown_address(address)} answered with {content_type!r} "
+                    f"instead of a stream; check {ADDRESS_VARIABLE} if it is set"
+                )
+            async for event in stream:
+                builder.take(event.to_dict() if hasattr(event, "to_dict") else {})
+        return builder.reply()
+
+    def _open(self, key: str, address: str) -> AsyncAnthropic:
+        """One client for many calls: making one costs a TLS setup, and connections are kept."""
+        from anthropic import AsyncAnthropic, Timeout
+
+        headers = os.environ.get("ANTHROPIC_CUSTOM_HEADERS")
+        made_for = (asyncio.get_running_loop(), key, address, headers)
+        if self._client is None or self._made_for != made_for:
+            self._client = AsyncAnthropic(
+                api_key=key,
+                base_url=address,
+                max_retries=0,
+                timeout=Timeout(self._read_timeout_s, connect=_CONNECT_TIMEOUT_S),
+            )
+            self._made_for = made_for
+        return self._client
+
+
+async def warm() -> None:
+    """Load the SDK in a thread, since that takes seconds the first time."""
+    global _loaded
+    if not _loaded:
+        await asyncio.to_thread(importlib.import_module, _SDK)
+        _loaded = True
+
+
+def _key() -> str:
+    key = os.environ.get(KEY_VARIABLE, "").strip()
+    if not key:
+        raise ModelRejected(
+            f"{PROVIDER}: no key; set {KEY_VARIABLE}, or use the model 'rehearsal' without one"
+        )
+    if not key.isascii() or not key.isprintable():
+        raise ModelRejected(f"{PROVIDER}: {KEY_VARIABLE} holds characters that no key has")
+    return key
+
+
+def _address() -> str:
+    return os.environ.get(ADDRESS_VARIABLE, "").strip() or ADDRESS
+
+
+def _shown_address(address: str) -> str:
+    """The address without a name, password or query that stands in it."""
+    parts = _parts(address)
+    if parts is None or not parts.hostname:
+        return "the address"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _secrets(key: str, address: str) -> tuple[str, ...]:
+    parts = _parts(address)
+    headers = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").splitlines()
+    return (
+        key,
+        os.environ.get("ANTHROPIC_AUTH_TOKEN", ""),
+        (parts and parts.password) or "",
+        *(line.partition(":")[2].strip() for line in headers),
+    )
+
+
+def _parts(address: str) -> SplitResult | None:
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return None
