@@ -1,0 +1,272 @@
+"""One conversation: say something, decide, read it, watch it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from temporalio.api.enums.v1 import WorkflowExecutionStatus
+from temporalio.client import WorkflowQueryRejectedError
+
+from capuchin_yaml.client.answers import (
+    CancelAnswer,
+    ConversationState,
+    DecisionAnswer,
+    Partial,
+    SendAnswer,
+    state_from_json,
+)
+from capuchin_yaml.client.diagnosis import describe
+from capuchin_yaml.client.ids import agent_of, short_id
+from capuchin_yaml.client.link import Link
+from capuchin_yaml.client.queries import ask, pages
+from capuchin_yaml.client.requests import (
+    checked_message,
+    checked_text,
+    deliver,
+    envelope,
+)
+from capuchin_yaml.client.visibility import memo_value
+from capuchin_yaml.client.watch import Reconnected, Reconnecting, settled, watched
+from capuchin_yaml.engine import contract
+from capuchin_yaml.errors import ConversationBlocked
+from capuchin_yaml.events import ConversationStatus, Event, decode
+from capuchin_yaml.messages import TranscriptEntry, entry_from_json
+
+_CHOICE_BYTES = 1024
+_DIGEST_BYTES = 256
+_ITEM_BYTES = 512
+
+
+class Conversation:
+    """A handle on one conversation; making it asks nobody anything."""
+
+    def __init__(self, link: Link, conversation_id: str) -> None:
+        self._link = link
+        self.id = conversation_id
+        """The whole id, which is the workflow id."""
+
+    def __repr__(self) -> str:
+        return f"Conversation({self.id!r})"
+
+    @property
+    def short_id(self) -> str:
+        """The id without its project."""
+        return short_id(self._link.project, self.id)
+
+    @property
+    def agent(self) -> str:
+        """The agent that the id names."""
+        return agent_of(self._link.project, self.id)
+
+    async def send(self, text: str, *, by: str, message_id: str | None = None) -> SendAnswer:
+        """Say something to the agent; it is durable once this returns.
+
+        With an own `message_id`, a repeat of the same message is the same message, also from
+        another process. Without one, repeats within this call are safe.
+
+        Raises:
+            RequestRefused: the text cannot be sent, or the conversation is closed.
+            NotSent, WorkerUnavailable: nobody confirmed it; send it again with the same id.
+            ConversationNotFound, ConversationBlocked: as the names say.
+        """
+        request = contract.SendMessage(
+            **envelope(self._link, self.id, "m", by, message_id), text=checked_message(text)
+        )
+        answer = await deliver(self._link, contract.SEND_MESSAGE, request)
+        return SendAnswer(request.id, answer.get("turn"), bool(answer.get("queued")))
+
+    async def decide(
+        self,
+        item_id: str,
+        *,
+        digest: str,
+        choice: str,
+        by: str,
+        reason: str = "",
+        result: str = "",
+        decision_id: str | None = None,
+    ) -> DecisionAnswer:
+        """Answer an item as it was shown; `digest` is the whole one of that revision.
+
+        An item that was decided before is no error: the answer has `accepted` false and tells
+        who decided and how.
+
+        Raises:
+            RequestRefused: no such item, another revision, or a choice it does not offer.
+            NotSent, WorkerUnavailable: nobody confirmed it.
+            ConversationNotFound, ConversationBlocked: as the names say.
+        """
+        request = contract.Decide(
+            **envelope(self._link, self.id, "d", by, decision_id),
+            item=checked_text("the item's id", item_id, _ITEM_BYTES),
+            digest=checked_text("the digest", digest, _DIGEST_BYTES),
+            choice=checked_text("the choice", choice, _CHOICE_BYTES),
+            reason=checked_text("the reason", reason, contract.MAX_REASON_BYTES, may_be_blank=True),
+            result=checked_text("the result", result, contract.MAX_RESULT_BYTES, may_be_blank=True),
+        )
+        answer = await deliver(self._link, contract.DECIDE, request)
+        return DecisionAnswer(
+            accepted=bool(answer["accepted"]),
+            item=str(answer.get("item") or item_id),
+            choice=str(answer.get("choice") or ""),
+            by=str(answer.get("by") or ""),
+            at=str(answer.get("at") or ""),
+            reason=str(answer.get("reason") or ""),
+            proven=bool(answer.get("proven")),
+            client=str(answer.get("client") or ""),
+        )
+
+    async def cancel_turn(self, *, by: str) -> CancelAnswer:
+        """End the running turn; open calls get results marked cancelled.
+
+        Raises:
+            As `send`.
+        """
+        request = contract.CancelTurn(**envelope(self._link, self.id, "c", by))
+        answer = await deliver(self._link, contract.CANCEL_TURN, request)
+        return CancelAnswer(bool(answer["accepted"]), answer.get("turn"))
+
+    async def close(self, *, by: str, reason: str = "") -> None:
+        """End the conversation for good.
+
+        Raises:
+            As `send`; RequestRefused also when it had ended before.
+        """
+        reason = checked_text("the reason", reason, contract.MAX_REASON_BYTES, may_be_blank=True)
+        request = contract.Close(**envelope(self._link, self.id, "x", by), reason=reason)
+        await deliver(self._link, contract.CLOSE, request)
+
+    async def state(self) -> ConversationState:
+        """Read the conversation from its workflow.
+
+        One whose code fails is `blocked`, with the failure in `detail` and nothing else known.
+
+        Raises:
+            ConversationNotFound, WorkerUnavailable, ServerUnavailable: as the names say.
+            UnsafeState: the answer is not sealed with this project's key.
+        """
+        try:
+            answer = await ask(self._link, self.id, contract.STATE, only_open=True)
+        except ConversationBlocked as error:
+            return await self._told_by_server("blocked", str(error))
+        except WorkflowQueryRejectedError as rejected:
+            return await self._ended(int(rejected.status or 0))
+        return state_from_json(answer)
+
+    async def events(self, since: int = 0) -> list[Event]:
+        """Return the event log from offset `since` on, over all runs.
+
+        Raises:
+            ConversationNotFound, ConversationBlocked, WorkerUnavailable, ServerUnavailable:
+                as the names say.
+        """
+        return [event async for event in self._new_events(since)]
+
+    async def transcript(self, since: int = 0) -> list[TranscriptEntry]:
+        """Return what was said, asked of tools and answered, over all runs.
+
+        Raises:
+            As `events`.
+        """
+        found: list[TranscriptEntry] = []
+        async for page in pages(self._link, self.id, contract.TRANSCRIPT, "entries", since):
+            found += [entry_from_json(entry) for entry in page.entries]
+        return found
+
+    def watch(self, since: int = 0) -> AsyncIterator[Event | Reconnecting | Reconnected]:
+        """Yield every event from offset `since` on, once and in order, until the conversation ends.
+
+        Between them, `Reconnecting` says that the server, or every worker, is away, and
+        `Reconnected` that it is back; nothing is missed. Close the iterator to stop
+        (`contextlib.aclosing`).
+
+        Raises:
+            ConversationNotFound, UnsafeState, RequestRefused: as the names say.
+        """
+        return watched(self._link, self.id, since, self._new_events)
+
+    async def settle(self, turn: int | None = None) -> ConversationState:
+        """Wait until nothing goes on without a person: idle, waiting, blocked, closed or failed.
+
+        With `turn`, being idle before that turn does not count.
+
+        Raises:
+            WorkerUnavailable: work waits and no worker takes it.
+            ConversationNotFound, ServerUnavailable: as the names say.
+        """
+        return await settled(self._link, self.id, self.state, turn)
+
+    async def partial(self) -> Partial | None:
+        """Return the newest end of the reply that is being written; None when none is.
+
+        Cheap enough to ask ten times a second; needs no worker.
+
+        Raises:
+            ConversationNotFound, ServerUnavailable: as the names say.
+        """
+        description = await describe(self._link, self.id)
+        for activity in description.pending_activities:
+            if activity.activity_type.name != contract.CALL_MODEL:
+                continue
+            payloads = list(activity.heartbeat_details.payloads)[:1]
+            for value in await self._link.temporal.data_converter.decode(payloads):
+                return _partial(value)
+        return None
+
+    async def _new_events(self, since: int) -> AsyncIterator[Event]:
+        async for page in pages(self._link, self.id, contract.EVENTS, "events", since):
+            for value in page.entries:
+                yield decode(value)
+
+    async def _ended(self, status: int) -> ConversationState:
+        state = state_from_json(await ask(self._link, self.id, contract.STATE))
+        if state.status in ("closed", "failed"):
+            return state
+        return await self._told_by_server(*ended_from_outside(status), known=state)
+
+    async def _told_by_server(
+        self, status: ConversationStatus, detail: str, known: ConversationState | None = None
+    ) -> ConversationState:
+        if known is not None:
+            fields: dict[str, Any] = {
+                name: getattr(known, name) for name in ConversationState.__slots__
+            }
+            return ConversationState(
+                **fields | {"status": status, "detail": detail, "items": (), "waiting": 0}
+            )
+        description = await describe(self._link, self.id)
+        title = await memo_value(
+            self._link, description.workflow_execution_info, contract.MEMO_TITLE
+        )
+        return ConversationState(
+            conversation=self.id,
+            agent=self.agent,
+            status=status,
+            title=title if isinstance(title, str) else "",
+            detail=detail,
+        )
+
+
+def ended_from_outside(status: int) -> tuple[ConversationStatus, str]:
+    """Name the end of a conversation that its workflow did not make itself."""
+    match status:
+        case WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+            return "closed", "terminated on the server, from outside"
+        case WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_CANCELED:
+            return "closed", "cancelled on the server, from outside"
+        case WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+            return "failed", "its time on the server ran out"
+        case WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_FAILED:
+            return "failed", "its workflow failed"
+        case _:
+            return "closed", ""
+
+
+def _partial(value: object) -> Partial | None:
+    if not isinstance(value, dict):
+        return None
+    attempt, offset, tail = value.get("attempt"), value.get("offset"), value.get("tail")
+    if isinstance(attempt, int) and isinstance(offset, int) and isinstance(tail, str):
+        return Partial(attempt, offset, tail)
+    return None

@@ -1,0 +1,309 @@
+"""Watching without polling: the server's history is the wake-up call, a query brings the news.
+
+The server holds a call open until the history grows, so an idle watcher costs nothing. The
+history itself is not read for content: only whether a workflow task has completed, and whether
+it put more work on the way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeAlias
+
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import EventType, WorkflowExecutionStatus
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.workflowservice.v1 import (
+    GetWorkflowExecutionHistoryRequest,
+    GetWorkflowExecutionHistoryResponse,
+)
+from temporalio.service import RPCError, RPCStatusCode
+
+from capuchin_yaml.client.answers import ConversationState
+from capuchin_yaml.client.diagnosis import UNTAKEN_S, describe, why_silent
+from capuchin_yaml.client.link import TRANSIENT, Link, in_our_words
+from capuchin_yaml.errors import (
+    CapuchinError,
+    ConversationBlocked,
+    ServerUnavailable,
+    WorkerUnavailable,
+)
+from capuchin_yaml.events import Event
+
+NewEvents: TypeAlias = Callable[[int], AsyncIterator[Event]]
+
+_LONG_POLL = timedelta(seconds=60)
+_LOOK_AFTER_S = UNTAKEN_S
+"""A history that stays still for so long is looked at: it may lack a worker."""
+_LOOK_AGAIN_S = 2.0
+"""The same while a worker is known to be away."""
+_SERVER_MAY_BE_AWAY_S = 30.0
+_MORE_WITHIN_S = 0.04
+"""Pause in which a step that follows at once is waited for; fast steps are read together."""
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 1.0
+
+_TASK_COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+_MORE_TO_COME = frozenset(
+    {EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED}
+)
+_ENDS = frozenset(
+    {
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,
+        EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
+    }
+)
+_ROLLED_OVER = EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW
+
+
+@dataclass(frozen=True, slots=True)
+class Reconnecting:
+    """The watch waits for a server or worker that is away, or for code that fails."""
+
+    error: CapuchinError
+    attempt: int
+    """From 1, until it is back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconnected:
+    """The watch goes on; nothing was missed."""
+
+
+class HistoryFeed:
+    """Wake-up calls from the history of a conversation's newest run, following roll-overs."""
+
+    def __init__(self, link: Link, conversation: str) -> None:
+        self._link = link
+        self._conversation = conversation
+        self._run_id = ""
+        self._token = b""
+        self._known = 0
+        """Events of the run up to which nothing wakes: they were there when it was attached."""
+        self._fetch: asyncio.Task[GetWorkflowExecutionHistoryResponse] | None = None
+        self._changed = False
+        self._more_to_come = False
+        self.ended = False
+        """Whether the conversation has ended."""
+        self.busy = False
+        """Whether a step was on the way when it was attached."""
+
+    @property
+    def attached(self) -> bool:
+        """Whether wake-up calls come from here on."""
+        return bool(self._run_id)
+
+    async def attach(self) -> None:
+        """Begin at the newest run as it is now; whoever reads afterwards misses nothing.
+
+        Raises:
+            ConversationNotFound, ServerUnavailable: as the names say.
+        """
+        description = await describe(self._link, self._conversation)
+        info = description.workflow_execution_info
+        self._token, self._known = b"", info.history_length
+        self.busy = bool(description.pending_activities) or description.HasField(
+            "pending_workflow_task"
+        )
+        self._run_id = info.execution.run_id
+        self.ended = info.status != WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING
+
+    async def wake(self, within_s: float, *, when_quiet: bool = False) -> bool:
+        """Return True soon after a workflow task has completed, False when none did in time.
+
+        A task that put more work on the way wakes a moment later, so that what follows at once
+        is read together with it; with `when_quiet` it does not wake at all.
+
+        Raises:
+            ConversationNotFound, ServerUnavailable: as the names say.
+        """
+        deadline = time.monotonic() + within_s
+        while not self.ended:
+            if self._changed and not self._more_to_come:
+                break
+            if self._changed and not when_quiet:
+                deadline = min(deadline, time.monotonic() + _MORE_WITHIN_S)
+            if not await self._next_page(deadline):
+                if self._changed and not when_quiet:
+                    break
+                return False
+        self._changed = False
+        self._more_to_come = False
+        if not self.ended:
+            self._fetching()
+        return True
+
+    async def aclose(self) -> None:
+        """Give up the call that is held open."""
+        if self._fetch is not None:
+            self._fetch.cancel()
+            await asyncio.gather(self._fetch, return_exceptions=True)
+            self._fetch = None
+
+    async def _next_page(self, deadline: float) -> bool:
+        """Read the next page; False when none came before the deadline."""
+        fetch = self._fetching()
+        done, _ = await asyncio.wait({fetch}, timeout=max(deadline - time.monotonic(), 0))
+        if not done:
+            return False
+        self._fetch = None
+        try:
+            answer = fetch.result()
+        except RPCError as error:
+            if error.status is RPCStatusCode.DEADLINE_EXCEEDED:
+                return True
+            if error.status not in TRANSIENT:
+                self._run_id = ""
+            raise in_our_words(self._link, error, self._conversation) from error
+        self._token = answer.next_page_token
+        for event in answer.history.events:
+            self._take(event)
+        return True
+
+    def _fetching(self) -> asyncio.Task[GetWorkflowExecutionHistoryResponse]:
+        if self._fetch is None:
+            request = GetWorkflowExecutionHistoryRequest(
+                namespace=self._link.namespace,
+                execution=WorkflowExecution(workflow_id=self._conversation, run_id=self._run_id),
+                next_page_token=self._token,
+                wait_new_event=True,
+                skip_archival=True,
+            )
+            service = self._link.temporal.workflow_service
+            self._fetch = asyncio.ensure_future(
+                service.get_workflow_execution_history(request, retry=False, timeout=_LONG_POLL)
+            )
+        return self._fetch
+
+    def _take(self, event: HistoryEvent) -> None:
+        kind = event.event_type
+        if kind == _ROLLED_OVER:
+            went_on = event.workflow_execution_continued_as_new_event_attributes
+            self._run_id = went_on.new_execution_run_id
+            self._token, self._known = b"", 0
+            self._changed, self._more_to_come = True, True
+        elif event.event_id <= self._known:
+            return
+        elif kind in _ENDS:
+            self.ended = True
+        elif kind == _TASK_COMPLETED:
+            self._changed, self._more_to_come = True, False
+        elif kind in _MORE_TO_COME:
+            self._more_to_come = True
+
+
+async def watched(
+    link: Link, conversation: str, since: int, new_events: NewEvents
+) -> AsyncIterator[Event | Reconnecting | Reconnected]:
+    """Yield events from offset `since` on, once and in order, until the conversation ends."""
+    feed = HistoryFeed(link, conversation)
+    outage = _Outage()
+    offset, unread = since, True
+    try:
+        while True:
+            try:
+                if not feed.attached:
+                    await feed.attach()
+                    unread = True
+                if unread:
+                    ended = feed.ended
+                    async for event in new_events(offset):
+                        offset = max(event.offset, offset) + 1
+                        yield event
+                    unread = False
+                    if ended:
+                        return
+                elif not (unread := await feed.wake(outage.look_after_s) or feed.ended):
+                    error = await why_silent(link, conversation, _LOOK_AFTER_S)
+                    if error is not None:
+                        raise error
+                if outage.over():
+                    yield Reconnected()
+            except (ServerUnavailable, WorkerUnavailable, ConversationBlocked) as error:
+                yield Reconnecting(error, outage.again())
+                await outage.pause()
+    finally:
+        await feed.aclose()
+
+
+async def settled(
+    link: Link,
+    conversation: str,
+    state: Callable[[], Awaitable[ConversationState]],
+    turn: int | None,
+) -> ConversationState:
+    """Return the state once nothing goes on without a person."""
+    feed = HistoryFeed(link, conversation)
+    outage = _Outage()
+    try:
+        while True:
+            try:
+                if not feed.attached:
+                    await feed.attach()
+                if not feed.busy:
+                    found = await state()
+                    if found.settled and (turn is None or _reached(found, turn)):
+                        return found
+                feed.busy = not await feed.wake(outage.look_after_s, when_quiet=True)
+                if feed.busy:
+                    error = await why_silent(link, conversation, _LOOK_AFTER_S)
+                    if isinstance(error, ConversationBlocked):
+                        return await state()
+                    if error is not None:
+                        raise error
+                outage.over()
+            except ServerUnavailable:
+                outage.again()
+                if outage.lasts_s > _SERVER_MAY_BE_AWAY_S:
+                    raise
+                await outage.pause()
+    finally:
+        await feed.aclose()
+
+
+def _reached(state: ConversationState, turn: int) -> bool:
+    return state.status != "idle" or (state.turn or 0) >= turn
+
+
+class _Outage:
+    """Counts the attempts of one outage and spaces them."""
+
+    def __init__(self) -> None:
+        self._attempt = 0
+        self._began = 0.0
+
+    @property
+    def look_after_s(self) -> float:
+        """How long a still history is believed to be in order."""
+        return _LOOK_AGAIN_S if self._attempt else _LOOK_AFTER_S
+
+    @property
+    def lasts_s(self) -> float:
+        """How long the outage lasts, from its first failed attempt."""
+        return time.monotonic() - self._began if self._attempt else 0.0
+
+    def again(self) -> int:
+        """Count one more failed attempt."""
+        if not self._attempt:
+            self._began = time.monotonic()
+        self._attempt += 1
+        return self._attempt
+
+    def over(self) -> bool:
+        """Whether an outage ends with this success."""
+        was_out = self._attempt > 0
+        self._attempt = 0
+        return was_out
+
+    async def pause(self) -> None:
+        """Wait before the next attempt: longer each time, never longer than a second or so."""
+        pause_s = min(_FIRST_PAUSE_S * 2 ** (self._attempt - 1), _LONGEST_PAUSE_S)
+        await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))
