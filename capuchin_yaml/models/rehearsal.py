@@ -26,11 +26,11 @@ from capuchin_yaml.messages import (
 )
 from capuchin_yaml.models.adapter import OnText
 from capuchin_yaml.models.anthropic_wire import request_body
-from capuchin_yaml.models.arguments import Filled, fill
+from capuchin_yaml.models.guess.arguments import Filled, fill
+from capuchin_yaml.models.guess.reading import Reading
+from capuchin_yaml.models.guess.tool_choice import Choice, tools_for
 from capuchin_yaml.models.offline import estimated_usage, speak
-from capuchin_yaml.models.reading import Reading
 from capuchin_yaml.models.rules import check_request
-from capuchin_yaml.models.tool_choice import Choice, tools_for
 from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.terminal_text import one_line
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from capuchin_yaml.models.reading import Found, Reading, stems_of
-from capuchin_yaml.models.schema_sample import InputSchema, Schema, kind_of
+from capuchin_yaml.models.guess.reading import Found, Reading, stems_of
+from capuchin_yaml.models.guess.schema_sample import InputSchema, Schema, kind_of
 from capuchin_yaml.spec import JsonValue
 
 Candidate: TypeAlias = tuple[JsonValue, bool, Found | None]

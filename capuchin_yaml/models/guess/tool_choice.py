@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from capuchin_yaml.messages import ModelTool
-from capuchin_yaml.models.reading import Reading, alike, stems_of
+from capuchin_yaml.models.guess.reading import Reading, alike, stems_of
 
 _LOOK_UP = frozenset(
     stems_of(

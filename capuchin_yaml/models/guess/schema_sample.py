@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from capuchin_yaml.models.pattern_sample import text_for_pattern
+from capuchin_yaml.models.guess.pattern_sample import text_for_pattern
 from capuchin_yaml.spec import JsonValue
 
 if TYPE_CHECKING:
