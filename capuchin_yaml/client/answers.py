@@ -18,8 +18,9 @@ class SendAnswer:
 
     message_id: str
     turn: int | None
-    """The turn that answers it; None while it is queued behind the running one."""
+    """The turn that answers it."""
     queued: bool
+    """Whether it waits behind the running turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class ConversationState:
     """Items that wait for a person, whatever the status."""
     title: str = ""
     turn: int | None = None
-    """The running turn, or the last one; None before the first."""
+    """The running turn; None while none runs."""
     queued: tuple[QueuedMessage, ...] = ()
     items: tuple[Item, ...] = ()
     definition: PinnedDefinition | None = None

@@ -33,9 +33,9 @@ from capuchin_yaml.errors import ConversationBlocked
 from capuchin_yaml.events import ConversationStatus, Event, decode
 from capuchin_yaml.messages import TranscriptEntry, entry_from_json
 
-_CHOICE_BYTES = 1024
+_CHOICE_BYTES = 256
 _DIGEST_BYTES = 256
-_ITEM_BYTES = 512
+_ITEM_BYTES = 256
 
 
 class Conversation:
@@ -186,16 +186,16 @@ class Conversation:
         """
         return watched(self._link, self.id, since, self._new_events)
 
-    async def settle(self, turn: int | None = None) -> ConversationState:
+    async def settle(self) -> ConversationState:
         """Wait until nothing goes on without a person: idle, waiting, blocked, closed or failed.
 
-        With `turn`, being idle before that turn does not count.
+        A message that was acknowledged before counts as running until it is answered.
 
         Raises:
             WorkerUnavailable: work waits and no worker takes it.
             ConversationNotFound, ServerUnavailable: as the names say.
         """
-        return await settled(self._link, self.id, self.state, turn)
+        return await settled(self._link, self.id, self.state)
 
     async def partial(self) -> Partial | None:
         """Return the newest end of the reply that is being written; None when none is.

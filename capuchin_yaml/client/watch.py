@@ -238,7 +238,6 @@ async def settled(
     link: Link,
     conversation: str,
     state: Callable[[], Awaitable[ConversationState]],
-    turn: int | None,
 ) -> ConversationState:
     """Return the state once nothing goes on without a person."""
     feed = HistoryFeed(link, conversation)
@@ -250,7 +249,7 @@ async def settled(
                     await feed.attach()
                 if not feed.busy:
                     found = await state()
-                    if found.settled and (turn is None or _reached(found, turn)):
+                    if found.settled:
                         return found
                 feed.busy = not await feed.wake(outage.look_after_s, when_quiet=True)
                 if feed.busy:
@@ -267,10 +266,6 @@ async def settled(
                 await outage.pause()
     finally:
         await feed.aclose()
-
-
-def _reached(state: ConversationState, turn: int) -> bool:
-    return state.status != "idle" or (state.turn or 0) >= turn
 
 
 class _Outage:
