@@ -1,0 +1,114 @@
+"""A checked file -> AgentSpec, or what is wrong with the meaning of its values.
+
+Keys that start with `x-` are notes: they are not part of the spec, nor of its hash.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path as FilePath
+
+from capuchin_yaml.compiler.bind_approval import bind_approval
+from capuchin_yaml.compiler.bind_prompt import bind_prompt
+from capuchin_yaml.compiler.bind_tools import bind_tools
+from capuchin_yaml.compiler.bind_variables import bind_injected, bind_variables
+from capuchin_yaml.compiler.check import Checked
+from capuchin_yaml.compiler.document import Document
+from capuchin_yaml.compiler.reading import Reading
+from capuchin_yaml.compiler.tool_source import ToolSource
+from capuchin_yaml.diagnostics import Diagnostic, Severity
+from capuchin_yaml.spec import AgentSpec, Limits, Listing, PriceSpec, PriceType
+
+
+def bind(
+    document: Document, checked: Checked, source: ToolSource | None, folder: FilePath | None
+) -> tuple[AgentSpec | None, list[Diagnostic]]:
+    """The spec of a file without errors, and everything found on the way.
+
+    There is no spec as soon as there is one error anywhere, so no mistake can leave an agent
+    that is more permissive than it was meant to be. `folder` is where the file lies; without
+    it references to other files are not looked at.
+    """
+    if document.root is None or document.root.kind != "map":
+        return None, []
+    reading = Reading(document, checked)
+    variables = bind_variables(reading)
+    injected = bind_injected(reading)
+    prompt = bind_prompt(reading, variables, injected)
+    model = _bind_model(reading, folder)
+    tools, uses = bind_tools(reading, source)
+    approval = bind_approval(reading, uses)
+    limits = _bind_limits(reading)
+    price = _bind_price(reading)
+    found = [*document.diagnostics, *checked.diagnostics, *reading.problems]
+    name = reading.text(("name",))
+    if name is None or prompt is None or any(d.severity is Severity.ERROR for d in found):
+        return None, reading.problems
+    spec = AgentSpec(
+        name=name,
+        prompt=prompt,
+        version=reading.text(("version",)) or "0.0.0",
+        description=reading.text(("description",)) or "",
+        model=model,
+        variables=variables,
+        injected=injected,
+        tools=tools,
+        approval=approval,
+        limits=limits,
+        price=price,
+        listing=_bind_listing(reading),
+    )
+    return spec, reading.problems
+
+
+def _bind_model(reading: Reading, folder: FilePath | None) -> str | None:
+    model = reading.text(("model",))
+    if model is None or folder is None or not model.startswith("scripted:"):
+        return model
+    script = (folder / model.removeprefix("scripted:")).resolve()
+    if not script.is_relative_to(folder.resolve()):
+        reading.error(
+            "path-outside",
+            "model names a file outside the agent's folder",
+            ("model",),
+            "move the file beside the agent",
+        )
+    elif not script.is_file():
+        reading.error("file-missing", "model names a file that is not there", ("model",))
+    return model
+
+
+def _bind_limits(reading: Reading) -> Limits:
+    default = Limits()
+    return Limits(
+        max_steps=reading.whole(("limits", "max_steps"), default.max_steps),
+        max_tool_calls=reading.whole(("limits", "max_tool_calls"), default.max_tool_calls),
+        max_parallel_calls=reading.whole(
+            ("limits", "max_parallel_calls"), default.max_parallel_calls
+        ),
+        same_call=reading.whole(("limits", "same_call"), default.same_call),
+    )
+
+
+def _bind_price(reading: Reading) -> PriceSpec:
+    types: dict[str, PriceType] = {
+        "free": "free",
+        "per_call": "per_call",
+        "per_conversation": "per_conversation",
+    }
+    return PriceSpec(
+        type=types.get(reading.text(("price", "type")) or "free", "free"),
+        amount=reading.positive_amount(("price", "amount")),
+        currency=reading.text(("price", "currency")),
+        min=reading.amount(("price", "min")),
+        min_margin=reading.amount(("price", "min_margin")),
+    )
+
+
+def _bind_listing(reading: Reading) -> Listing:
+    return Listing(
+        license=reading.text(("listing", "license")),
+        author=reading.text(("listing", "author")),
+        homepage=reading.text(("listing", "homepage")),
+        categories=reading.texts(("listing", "categories")),
+        tags=reading.texts(("listing", "tags")),
+    )

@@ -1,0 +1,415 @@
+"""Document -> diagnostics of the agent schema, in the words of the file.
+
+schemas/agent.v1.schema.json says what is right; this module only finds the place of each of its
+complaints, says what was found and what to type instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from capuchin_yaml.compiler.document import Document, Node, Path
+from capuchin_yaml.compiler.repairs import repair_for
+from capuchin_yaml.compiler.unknown_keys import Schema, unknown_key
+from capuchin_yaml.compiler.wording import either, expected, found, place_name, shown
+from capuchin_yaml.compiler.words import LATER_VALUES
+from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span
+from capuchin_yaml.schema_files import read_schema
+from capuchin_yaml.spec import JsonValue
+
+_BAD_IDS: Mapping[str, str] = {
+    "duration": "bad-duration",
+    "amount": "bad-amount",
+    "Currency": "bad-currency",
+    "Agent name": "bad-name",
+    "Alias": "bad-name",
+    "name": "bad-name",
+    "tool reference": "bad-tool-name",
+    "tool or alias": "bad-tool-name",
+    "Model": "bad-model",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a schema refuses, and the paths whose values are not to be read any further."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+    bad_paths: frozenset[Path] = frozenset()
+
+    def usable(self, path: Path) -> bool:
+        """Whether neither the value at `path` nor one around or inside it was refused."""
+        return not any(bad[: len(path)] == path[: len(bad)] for bad in self.bad_paths)
+
+
+def check(document: Document) -> Checked:
+    """Everything that the agent schema refuses in a readable file, in no special order."""
+    root = document.root
+    if root is None:
+        return Checked()
+    if root.kind != "map":
+        problem = Diagnostic(
+            "wrong-type",
+            Severity.ERROR,
+            f"an agent file is a map of keys, found {found(root)}",
+            root.span,
+            "start with: apiVersion: capuchin/v1",
+        )
+        return Checked((problem,), frozenset({()}))
+    checker = _Checker(document, agent_schema(), "agent")
+    checker.skip_later_forms()
+    return checker.run()
+
+
+def check_config(
+    document: Document, path: Path, config_schema: Mapping[str, JsonValue], subject: str
+) -> Checked:
+    """What a tool package's own schema refuses in the value at `path`.
+
+    Raises:
+        ValueError: the package's schema is not a JSON Schema, or refers to another file.
+    """
+    import jsonschema
+    from referencing.exceptions import Unresolvable
+
+    try:
+        return _Checker(document, config_schema, subject, path).run()
+    except (jsonschema.SchemaError, Unresolvable) as error:
+        raise ValueError(str(error).splitlines()[0]) from error
+
+
+@cache
+def agent_schema() -> Schema:
+    """The agent schema; shared, so never to be changed."""
+    return read_schema("agent.v1")
+
+
+@cache
+def _validator_class() -> Any:
+    import jsonschema
+    from jsonschema import validators
+
+    def pattern(_validator: Any, source: str, instance: JsonValue, _schema: Any) -> Iterator[Any]:
+        # Why: in Python `$` also matches before a last newline; in the schema's own dialect,
+        # which editors use, it does not.
+        if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", source), instance):
+            yield jsonschema.ValidationError(f"does not match {source}")
+
+    return validators.extend(jsonschema.Draft202012Validator, {"pattern": pattern})
+
+
+class _Checker:
+    def __init__(self, document: Document, schema: Schema, subject: str, path: Path = ()) -> None:
+        self._document = document
+        self._schema = schema
+        self._subject = subject
+        """`agent`, or what a package's config belongs to."""
+        self._base = path
+        self._skipped: list[Path] = []
+        self._found: list[Diagnostic] = []
+        self._bad_paths: set[Path] = set()
+        self._explained: set[tuple[Path, str]] = set()
+        """Missing keys that an unknown key of the same map stands for."""
+
+    def run(self) -> Checked:
+        node = self._document.node(self._base)
+        assert node is not None
+        from referencing import Registry
+
+        validator_class = _validator_class()
+        if self._base:
+            validator_class.check_schema(self._schema)
+        # Why: without a registry of its own jsonschema would fetch a `$ref` from the network.
+        validator = validator_class(self._schema, registry=Registry())
+        errors = list(validator.iter_errors(node.value))
+        for error in errors:
+            self._unknown_keys_first(error)
+        for error in errors:
+            self._translate(error)
+        return Checked(tuple(self._found), frozenset(self._bad_paths))
+
+    def skip_later_forms(self) -> None:
+        """Report `{env: X}`, `model` as a map and `prompt: {file: X}`, and pass over them."""
+        assert self._document.root is not None
+        for path, node in _walk(self._document.root, ()):
+            if set(node.entries) == {"env"} and isinstance(node.entries["env"].node.value, str):
+                self._later(path, node, "a value from the environment ({env: …})")
+            elif path == ("model",) and node.kind == "map":
+                self._later(path, node, "a model with settings of its own")
+            elif path == ("prompt",) and node.kind == "map":
+                self._later(path, node, "a prompt in a file of its own")
+
+    def _later(self, path: Path, node: Node, what: str) -> None:
+        self._skipped.append(path)
+        self._bad_paths.add(path)
+        help_ = {
+            "model": "write model: provider:name",
+            "prompt": "write the prompt here, in a | block",
+        }.get(str(path[0]))
+        self._report("later-key", f"this version does not carry out {what} yet", node.span, help_)
+
+    def _unknown_keys_first(self, error: Any) -> None:
+        for inner in error.context or ():
+            self._unknown_keys_first(inner)
+        if error.validator != "additionalProperties" or self._passed_over(error):
+            return
+        path = self._path(error)
+        parent = self._document.node(path)
+        if parent is None or parent.kind != "map" or not self._right_branch(error):
+            return
+        known = error.schema.get("properties", {})
+        patterns = error.schema.get("patternProperties", {})
+        for key, entry in parent.entries.items():
+            if key in known or any(re.search(pattern, key) for pattern in patterns):
+                continue
+            unknown = unknown_key(self._schema, self._subject, path[len(self._base) :], key, known)
+            if unknown.stands_for is not None:
+                self._explained.add((path, unknown.stands_for))
+            self._report(unknown.id, unknown.message, entry.key, unknown.help)
+
+    def _translate(self, error: Any) -> None:
+        path = self._path(error)
+        if self._passed_over(error) or error.validator == "additionalProperties":
+            return
+        node = self._document.node(path)
+        if node is None or node.broken:
+            self._bad_paths.add(path)
+            return
+        if node.kind == "map" and isinstance(error.instance, str):
+            # `propertyNames` reports its inner keyword, with the name as the instance.
+            self._bad_property_name(error, path, node)
+            return
+        if error.validator not in ("required", "dependentRequired"):
+            self._bad_paths.add(path)
+        if error.validator == "anyOf":
+            self._any_of(error, path, node)
+            return
+        if error.validator == "type":
+            self._wrong_type(expected(error.schema, self._schema), path, node, error.schema)
+            return
+        handler = getattr(self, f"_on_{error.validator}", None)
+        if handler is not None:
+            handler(error, path, node)
+        else:
+            self._report("bad-value", f"{place_name(path)}: {shown(error.message)}", node.span)
+
+    def _any_of(self, error: Any, path: Path, node: Node) -> None:
+        """Report what the branch of the found kind says; only without one, the choice itself."""
+        branches: dict[int, list[Any]] = {}
+        for inner in error.context:
+            branches.setdefault(inner.relative_schema_path[0], []).append(inner)
+        for inners in branches.values():
+            if not any(e.validator == "type" and not list(e.relative_path) for e in inners):
+                for inner in inners:
+                    self._translate(inner)
+                return
+        self._wrong_type(expected(error.schema, self._schema), path, node, error.schema)
+
+    def _wrong_type(
+        self, wanted: str, path: Path, node: Node, schema: Mapping[str, JsonValue]
+    ) -> None:
+        name = place_name(path)
+        if node.kind == "scalar" and node.value is None:
+            self._report(
+                "empty-value",
+                f"{name} is empty, expected {wanted}",
+                self._document.key_span(path),
+                "remove the line, or give it a value",
+            )
+            return
+        self._report(
+            "wrong-type",
+            f"{name} must be {wanted}, found {found(node)}",
+            node.span,
+            repair_for(path, node, schema),
+        )
+
+    def _on_required(self, error: Any, path: Path, node: Node) -> None:
+        match = re.match(r"'(.*)' is a required property", error.message)
+        key = match.group(1) if match else ""
+        if (path, key) in self._explained:
+            return
+        if path[len(self._base) :] == ("approval",):
+            self._list_missing(path, node.entries["policy"].node)
+            return
+        reason = ""
+        if path == ("price",):
+            kind = node.entries.get("type")
+            reason = f", which {kind.node.text} needs" if kind is not None else ""
+        example = repair_for((*path, key), node, {}, missing=True)
+        self._report(
+            "missing-key",
+            f"{place_name(path)} has no {shown(key)}{reason}",
+            self._map_start(path, node),
+            example,
+        )
+
+    def _on_dependentRequired(self, _error: Any, path: Path, node: Node) -> None:
+        self._report(
+            "missing-key",
+            f"{place_name(path)} has a list of tools but no policy that takes it",
+            node.entries["tools"].key,
+            "add policy: allowlist, or policy: denylist",
+        )
+
+    def _on_enum(self, error: Any, path: Path, node: Node) -> None:
+        dotted = ".".join(str(step) for step in path)
+        if path == ("approval",) and node.value in ("allowlist", "denylist"):
+            self._list_missing(path, node)
+        elif node.value in LATER_VALUES.get(dotted, frozenset()):
+            self._report(
+                "later-key",
+                f"this version does not carry out {place_name(path)}: {node.text} yet",
+                node.span,
+                f"use {either([str(value) for value in error.schema['enum']])}",
+            )
+        else:
+            wanted = either([str(value) for value in error.schema["enum"]])
+            self._report(
+                "unknown-value",
+                f"{place_name(path)} must be {wanted}, found {found(node)}",
+                node.span,
+                repair_for(path, node, error.schema),
+            )
+
+    def _list_missing(self, path: Path, policy: Node) -> None:
+        self._report(
+            "list-missing",
+            f"the policy {policy.text} needs a list of tools and has none",
+            policy.span,
+            f"approval: {{policy: {policy.text}, tools: [package.tool]}}",
+        )
+
+    def _on_pattern(self, error: Any, path: Path, node: Node) -> None:
+        title = str(error.schema.get("title", ""))
+        if not node.text:
+            self._report("empty-value", f"{place_name(path)} is empty", node.span)
+            return
+        self._report(
+            _BAD_IDS.get(title, "bad-value"),
+            f"{place_name(path)} must be {expected(error.schema, self._schema)}, found {found(node)}",
+            node.span,
+            repair_for(path, node, error.schema),
+        )
+
+    def _bad_property_name(self, error: Any, path: Path, node: Node) -> None:
+        entry = node.entries.get(str(error.instance))
+        self._report(
+            "bad-name",
+            f"{shown(str(error.instance))} is not a name for {place_name(path)}: "
+            "a letter or '_', then letters, digits and '_'",
+            entry.key if entry is not None else node.span,
+        )
+
+    def _on_minimum(self, error: Any, path: Path, node: Node) -> None:
+        id_ = "bad-amount" if error.schema.get("title") == "amount" else "out-of-range"
+        self._report(
+            id_,
+            f"{place_name(path)} must be at least {error.validator_value}, found {found(node)}",
+            node.span,
+        )
+
+    def _on_maximum(self, error: Any, path: Path, node: Node) -> None:
+        self._report(
+            "out-of-range",
+            f"{place_name(path)} must be at most {error.validator_value}, found {found(node)}",
+            node.span,
+        )
+
+    def _on_minLength(self, _error: Any, path: Path, node: Node) -> None:
+        id_ = "empty-prompt" if path == ("prompt",) else "empty-value"
+        self._report(id_, f"{place_name(path)} is empty", self._document.key_span(path))
+
+    def _on_maxLength(self, error: Any, path: Path, node: Node) -> None:
+        self._report(
+            "too-long",
+            f"{place_name(path)} has {len(node.text)} characters, "
+            f"at most {error.validator_value} are kept",
+            self._document.key_span(path),
+        )
+
+    def _on_minItems(self, _error: Any, path: Path, node: Node) -> None:
+        self._report("empty-value", f"{place_name(path)} is an empty list", node.span)
+
+    def _on_minProperties(self, _error: Any, path: Path, node: Node) -> None:
+        help_ = "approval: all" if path == ("approval",) else None
+        self._report("empty-value", f"{place_name(path)} is an empty map", node.span, help_)
+
+    def _on_maxItems(self, error: Any, path: Path, node: Node) -> None:
+        self._report(
+            "out-of-range",
+            f"{place_name(path)} has {len(node.items)} entries, at most {error.validator_value}",
+            node.span,
+        )
+
+    def _on_uniqueItems(self, _error: Any, path: Path, node: Node) -> None:
+        for i, item in enumerate(node.items):
+            first = next((other for other in node.items[:i] if other.value == item.value), None)
+            if first is not None:
+                self._found.append(
+                    Diagnostic(
+                        "listed-twice",
+                        Severity.ERROR,
+                        f"{place_name(path)} names {shown(item.text)} twice",
+                        item.span,
+                        "keep one of them",
+                        (Annotation(first.span, "first here"),),
+                    )
+                )
+
+    def _on_None(self, _error: Any, path: Path, _node: Node) -> None:
+        """A key that another value of the same map rules out (a `false` schema)."""
+        owner = self._document.node(path[:-1])
+        assert owner is not None
+        decider = owner.entries.get("policy") or owner.entries.get("type")
+        value = decider.node.text if decider is not None else "it"
+        if path[0] == "approval":
+            message = f"the policy {value} takes no list of tools"
+            help_: str | None = "remove the list, or write policy: allowlist or policy: denylist"
+        else:
+            message = f"{place_name(path[:-1])} is {value} and takes no {shown(str(path[-1]))}"
+            help_ = "remove the line, or write type: per_call"
+        self._report("needless-key", message, self._document.key_span(path), help_)
+
+    def _map_start(self, path: Path, node: Node) -> Span:
+        if path and isinstance(path[-1], str):
+            return self._document.key_span(path)
+        first = next(iter(node.entries.values()), None)
+        return first.key if first is not None else node.span
+
+    def _path(self, error: Any) -> Path:
+        return (*self._base, *error.absolute_path)
+
+    def _passed_over(self, error: Any) -> bool:
+        path = self._path(error)
+        return any(path[: len(skipped)] == skipped for skipped in self._skipped)
+
+    def _right_branch(self, error: Any) -> bool:
+        """Whether the map was meant for this branch of a choice: no sibling says it is no map."""
+        parent = error.parent
+        if parent is None or parent.validator != "anyOf":
+            return True
+        branch = error.relative_schema_path[0]
+        return not any(
+            other.validator == "type" and other.relative_schema_path[0] == branch
+            for other in parent.context
+        )
+
+    def _report(self, id_: str, message: str, span: Span, help_: str | None = None) -> None:
+        self._found.append(Diagnostic(id_, Severity.ERROR, message, span, help_))
+
+
+def _walk(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
+    """Every list and map of the file with its path, but nothing under an `x-` key."""
+    for name, entry in node.entries.items():
+        if name.startswith("x-"):
+            continue
+        yield (*path, name), entry.node
+        yield from _walk(entry.node, (*path, name))
+    for i, item in enumerate(node.items):
+        yield (*path, i), item
+        yield from _walk(item, (*path, i))

@@ -1,0 +1,391 @@
+"""Text -> Document: YAML 1.2 core values with the position of every key and value.
+
+Values are built from the parser's events, never by a YAML constructor, so a file is data:
+no tag does anything, duplicate keys are seen, and aliases are counted before they are used.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+import yaml
+
+from capuchin_yaml.compiler.source_text import SourceText, decode
+from capuchin_yaml.compiler.syntax import explain_syntax_error, tab_diagnostics
+from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span
+from capuchin_yaml.spec import JsonValue
+
+MAX_DEPTH = 64
+"""Lists and maps inside each other."""
+MAX_NODES = 200_000
+"""Keys and values of one file."""
+MAX_ALIASED_NODES = 20_000
+"""Keys and values that aliases and merge keys add."""
+
+# Why: without the C library PyYAML still parses, ten times slower, with the same events.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INT = re.compile(r"[-+]?[0-9]+")
+_OCTAL = re.compile(r"0o[0-7]+")
+_HEX = re.compile(r"0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_TAG = re.compile(r"![^\s,\[\]{}]*")
+# Why: Python refuses to convert very long digit strings; nothing in a file needs one.
+_MOST_DIGITS = 100
+
+Path: TypeAlias = tuple[str | int, ...]
+Kind: TypeAlias = Literal["scalar", "list", "map"]
+Style: TypeAlias = Literal["plain", "'", '"', "|", ">"]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One value of the file."""
+
+    kind: Kind
+    value: JsonValue
+    span: Span
+    text: str = ""
+    """A scalar's text after quotes and escapes, before it became a value."""
+    style: Style = "plain"
+    items: tuple[Node, ...] = ()
+    entries: Mapping[str, Entry] = field(default_factory=lambda: MappingProxyType({}))
+    size: int = 1
+    """Nodes in it, itself included, aliases counted each time they are used."""
+    broken: bool = False
+    """It stands where the file holds something that is already reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A key of a map with its value."""
+
+    key: Span
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a file says, as far as it can be read, and everything that is wrong with its YAML."""
+
+    source: SourceText
+    root: Node | None
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def path(self) -> str:
+        """The file as it was named by the caller."""
+        return self.source.path
+
+    @property
+    def start(self) -> Span:
+        """The first position of the file."""
+        return Span(self.path, 1, 1, 1, 1)
+
+    def node(self, path: Sequence[str | int]) -> Node | None:
+        """The value at `path`, or None when the file has none there."""
+        node = self.root
+        for step in path:
+            if node is None:
+                return None
+            node = child(node, step)
+        return node
+
+    def value_span(self, path: Sequence[str | int]) -> Span:
+        """The place of the value at `path`, else of the nearest value around it."""
+        node = self.root
+        for step in path:
+            inner = child(node, step) if node is not None else None
+            if inner is None:
+                break
+            node = inner
+        return node.span if node is not None else self.start
+
+    def key_span(self, path: Sequence[str | int]) -> Span:
+        """The place of the key at `path`; of the value for an item of a list."""
+        parent = self.node(path[:-1]) if path else None
+        if parent is not None and parent.kind == "map" and path[-1] in parent.entries:
+            return parent.entries[str(path[-1])].key
+        return self.value_span(path)
+
+
+def child(node: Node, step: str | int) -> Node | None:
+    """The value under one key or index of `node`, or None."""
+    if isinstance(step, int):
+        return node.items[step] if 0 <= step < len(node.items) else None
+    entry = node.entries.get(step)
+    return entry.node if entry is not None else None
+
+
+def read_document(path: str, data: bytes) -> Document:
+    """Read one YAML 1.2 file; never raises, whatever the bytes are."""
+    source, problems, readable = decode(path, data)
+    if not readable:
+        return Document(source, None, tuple(problems))
+    builder = _Builder(source, problems)
+    root = builder.build()
+    if "\t" in source.text and root is not None:
+        problems.extend(tab_diagnostics(source, builder.scalar_ranges))
+    return Document(source, root, tuple(problems))
+
+
+def plain_value(text: str) -> JsonValue:
+    """The YAML 1.2 core value of an unquoted scalar; what JSON cannot hold stays text."""
+    if text in _NULL:
+        return None
+    if text in _BOOL:
+        return _BOOL[text]
+    if len(text) > _MOST_DIGITS:
+        return text
+    if _INT.fullmatch(text):
+        return int(text)
+    if _OCTAL.fullmatch(text):
+        return int(text[2:], 8)
+    if _HEX.fullmatch(text):
+        return int(text[2:], 16)
+    if _FLOAT.fullmatch(text):
+        number = float(text)
+        return number if math.isfinite(number) else text
+    return text
+
+
+class _Unreadable(Exception):
+    """The rest of the file cannot be read; the reason is already reported."""
+
+
+class _Builder:
+    def __init__(self, source: SourceText, problems: list[Diagnostic]) -> None:
+        self._source = source
+        self._problems = problems
+        self._anchors: dict[str, Node | None] = {}
+        self._nodes = 0
+        self._aliased = 0
+        self._end = (1, 1)
+        self.scalar_ranges: list[tuple[int, int]] = []
+
+    def build(self) -> Node | None:
+        events = yaml.parse(self._source.text, Loader=_LOADER)
+        root: Node | None = None
+        try:
+            for event in events:
+                if isinstance(event, yaml.DocumentStartEvent):
+                    if root is not None:
+                        self._report_second_document(event)
+                        break
+                    root = self._node(next(events), events, 0)
+        except yaml.MarkedYAMLError as error:
+            self._problems.append(explain_syntax_error(self._source, error))
+            return None
+        except yaml.YAMLError as error:
+            # Only the reader raises without a mark, and `decode` reports what it refuses.
+            self._report("syntax", str(error).splitlines()[0], self._source.span(0, 0))
+            return None
+        except _Unreadable:
+            return None
+        if root is None or (root.kind == "scalar" and root.value is None and not root.broken):
+            self._report(
+                "empty-file",
+                "the file holds no agent",
+                self._source.span(0, 0),
+                "start with: apiVersion: capuchin/v1",
+            )
+            return None
+        return root
+
+    def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            self._report(
+                "too-large",
+                f"the file has more than {MAX_NODES} keys and values",
+                self._span(event),
+            )
+            raise _Unreadable
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event)
+        if event.tag is not None:
+            self._report_tag(event)
+        anchor = event.anchor
+        if anchor is not None:
+            # An alias inside its own value finds None here.
+            self._anchors[anchor] = None
+        if isinstance(event, yaml.ScalarEvent):
+            node = self._scalar(event)
+        else:
+            if depth >= MAX_DEPTH:
+                self._report(
+                    "too-deep",
+                    f"lists and maps are nested more than {MAX_DEPTH} deep",
+                    self._span(event),
+                )
+                raise _Unreadable
+            if isinstance(event, yaml.SequenceStartEvent):
+                node = self._list(event, events, depth)
+            else:
+                node = self._map(event, events, depth)
+        if anchor is not None:
+            self._anchors[anchor] = node
+        return node
+
+    def _scalar(self, event: Any) -> Node:
+        self.scalar_ranges.append((event.start_mark.index, event.end_mark.index))
+        style: Style = event.style or "plain"
+        value = plain_value(event.value) if style == "plain" and event.tag is None else event.value
+        return Node("scalar", value, self._span(event), event.value, style)
+
+    def _list(self, start: Any, events: Iterator[Any], depth: int) -> Node:
+        items: list[Node] = []
+        while not isinstance(event := next(events), yaml.SequenceEndEvent):
+            items.append(self._node(event, events, depth + 1))
+        return Node(
+            "list",
+            [item.value for item in items],
+            self._container_span(start, event),
+            items=tuple(items),
+            size=1 + sum(item.size for item in items),
+        )
+
+    def _map(self, start: Any, events: Iterator[Any], depth: int) -> Node:
+        entries: dict[str, Entry] = {}
+        merged: list[Node] = []
+        merge_key: Span | None = None
+        while not isinstance(event := next(events), yaml.MappingEndEvent):
+            key = self._node(event, events, depth + 1)
+            node = self._node(next(events), events, depth + 1)
+            if key.kind != "scalar":
+                self._report_complex_key(key)
+            elif key.text == "<<" and key.style == "plain":
+                if merge_key is not None:
+                    self._report_duplicate("<<", key.span, merge_key)
+                merge_key = key.span
+                merged.extend(self._merge_sources(node))
+            elif key.text in entries:
+                self._report_duplicate(key.text, key.span, entries[key.text].key)
+            else:
+                entries[key.text] = Entry(key.span, node)
+        for source in merged:
+            for name, entry in source.entries.items():
+                if name not in entries:
+                    self._count_aliased(entry.node.size, merge_key or source.span)
+                    entries[name] = entry
+        return Node(
+            "map",
+            {name: entry.node.value for name, entry in entries.items()},
+            self._container_span(start, event),
+            entries=MappingProxyType(entries),
+            size=1 + sum(entry.node.size for entry in entries.values()),
+        )
+
+    def _alias(self, event: Any) -> Node:
+        name = event.anchor
+        span = self._span(event)
+        target = self._anchors.get(name)
+        if target is None:
+            if name in self._anchors:
+                self._report("alias", f"the alias *{name} stands inside its own value", span)
+            else:
+                self._report(
+                    "alias",
+                    f"no anchor &{name} stands before the alias *{name}",
+                    span,
+                    f'if it is text, put it in quotes: "*{name}"',
+                )
+            return Node("scalar", None, span, broken=True)
+        self._count_aliased(target.size, span)
+        return target
+
+    def _count_aliased(self, size: int, span: Span) -> None:
+        self._aliased += size
+        if self._aliased > MAX_ALIASED_NODES:
+            self._report(
+                "alias-bomb",
+                f"aliases make the file grow beyond {MAX_ALIASED_NODES} more keys and values",
+                span,
+                "write the values out, or use fewer aliases",
+            )
+            raise _Unreadable
+
+    def _merge_sources(self, node: Node) -> list[Node]:
+        sources = list(node.items) if node.kind == "list" else [node]
+        for source in sources:
+            if source.kind != "map" and not source.broken:
+                self._report(
+                    "merge-key",
+                    "'<<' takes a map, or a list of maps",
+                    source.span,
+                    "write <<: *name, where &name marks a map",
+                )
+        return [source for source in sources if source.kind == "map"]
+
+    def _span(self, event: Any) -> Span:
+        start, end = event.start_mark, event.end_mark
+        stop = (end.line + 1, end.column + 1)
+        if isinstance(event, yaml.ScalarEvent) and event.style in ("|", ">"):
+            # The parser ends a block scalar where the next token starts.
+            written = self._source.text[start.index : end.index].rstrip()
+            stop = self._source.position(start.index + len(written))
+        if end.index > start.index:
+            self._end = stop
+        return Span(self._source.path, start.line + 1, start.column + 1, *stop)
+
+    def _container_span(self, start: Any, end: Any) -> Span:
+        first = start.start_mark
+        if start.flow_style:
+            self._end = (end.end_mark.line + 1, end.end_mark.column + 1)
+        # The parser ends a block where the next token starts; its last value ends it for people.
+        stop = max(self._end, (first.line + 1, first.column + 1))
+        return Span(self._source.path, first.line + 1, first.column + 1, *stop)
+
+    def _report(self, id_: str, message: str, span: Span, help_: str | None = None) -> None:
+        self._problems.append(Diagnostic(id_, Severity.ERROR, message, span, help_))
+
+    def _report_duplicate(self, key: str, second: Span, first: Span) -> None:
+        self._problems.append(
+            Diagnostic(
+                "duplicate-key",
+                Severity.ERROR,
+                f"the key {key!r} is here twice, first on line {first.line}",
+                second,
+                "keep one of them",
+                (Annotation(first, "first here"),),
+            )
+        )
+
+    def _report_complex_key(self, key: Node) -> None:
+        start = self._source.offset(key.span.line, key.span.column)
+        if key.kind == "map" and self._source.text.startswith("{{", start - 1):
+            self._report(
+                "bare-braces",
+                "YAML reads '{{' as a map here, not as a template",
+                self._source.span(start - 1, start + 1),
+                'put the whole value in quotes ("{{ … }}") or in a | block',
+            )
+            return
+        self._report("complex-key", f"a key must be text, found a {key.kind}", key.span)
+
+    def _report_tag(self, event: Any) -> None:
+        # The event holds the tag resolved and starts at an anchor when that comes first.
+        written = _TAG.search(self._source.text, event.start_mark.index)
+        start, end = written.span() if written else (event.start_mark.index,) * 2
+        shown = self._source.text[start:end]
+        self._report(
+            "tag",
+            f"the file holds the tag {shown!r}; tags are not carried out",
+            self._source.span(start, end),
+            "remove the tag; if it is text, put the whole value in quotes",
+        )
+
+    def _report_second_document(self, event: Any) -> None:
+        self._report(
+            "several-documents",
+            "a second document starts here; a file holds one agent",
+            self._span(event),
+            "move it to a file of its own, or remove this line",
+        )

@@ -1,0 +1,118 @@
+"""What to type instead of a value that the schema refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+
+from capuchin_yaml.compiler.document import Node, Path
+from capuchin_yaml.compiler.nearest import nearest
+from capuchin_yaml.compiler.wording import quoted
+from capuchin_yaml.spec import JsonValue
+
+_EXAMPLES: Mapping[str, str] = {
+    "apiVersion": "add apiVersion: capuchin/v1",
+    "name": "add name: my-agent",
+    "prompt": "add prompt: | and the text on the lines below it",
+    "use": "add use: package.tool",
+    "type": "add type: per_call",
+    "amount": 'add amount: "0.25"',
+    "currency": "add currency: USD",
+}
+_YES = frozenset({"yes", "on", "y"})
+_NO = frozenset({"no", "off", "n"})
+_SPELLED_DURATION = re.compile(
+    r"(\d{1,6})\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)", re.IGNORECASE
+)
+
+
+def repair_for(
+    path: Path, node: Node, schema: Mapping[str, JsonValue], *, missing: bool = False
+) -> str | None:
+    """A line to type, or None when nothing is certain enough to suggest."""
+    key = path[-1] if path else ""
+    if missing:
+        return _EXAMPLES.get(str(key))
+    title = schema.get("title")
+    if title == "duration":
+        return duration_repair(node.text)
+    if title == "amount":
+        return amount_repair(node.text)
+    if "enum" in schema:
+        return _enum_repair(node, schema)
+    if title == "Agent name":
+        slug = re.sub(r"[^a-z0-9_-]+", "-", node.text.casefold()).strip("-_")[:63]
+        return f"name: {slug}" if slug else None
+    if title == "Currency" and re.fullmatch(r"[A-Za-z]{3}", node.text):
+        return f"currency: {node.text.upper()}"
+    if title == "Currency" and node.text in _SIGNS:
+        return f"currency: {_SIGNS[node.text]}"
+    if title == "Model":
+        return "write provider:name, such as anthropic:claude-opus-4-8, or rehearsal"
+    return _type_repair(key, node, schema)
+
+
+def duration_repair(text: str) -> str | None:
+    """The same time as a duration of this format, if the text names one."""
+    text = text.strip()
+    if re.fullmatch(r"\d{1,6}", text):
+        return f"write {text}s, {text}m or {text}h"
+    match = _SPELLED_DURATION.fullmatch(text)
+    if match is None:
+        return "write hours, minutes, seconds: 1h30m, 5m, 30s"
+    count, unit = int(match.group(1)), match.group(2)[0].lower()
+    return f"write {count * 24}h" if unit == "d" else f"write {count}{unit}"
+
+
+_SIGNS = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY"}
+
+
+def amount_repair(text: str) -> str | None:
+    """The same amount as a plain decimal, if the text names one."""
+    text = text.strip()
+    if text.casefold() in ("free", "none", "gratis"):
+        return "price: {type: free}"
+    sign = next((code for symbol, code in _SIGNS.items() if symbol in text), None)
+    bare = re.sub(r"[$€£¥\s_]|[A-Za-z]{3}$", "", text)
+    if re.fullmatch(r"\d+,\d{1,2}", bare):
+        bare = bare.replace(",", ".")
+    bare = bare.replace(",", "")
+    try:
+        number = Decimal(bare)
+    except InvalidOperation:
+        return 'write digits with a point: amount: "0.25"'
+    if not number.is_finite() or number < 0 or abs(number.adjusted()) > 12:
+        return 'write digits with a point: amount: "0.25"'
+    plain = f"{number:f}"
+    return f'write "{plain}"' + (f" and currency: {sign}" if sign else "")
+
+
+def _enum_repair(node: Node, schema: Mapping[str, JsonValue]) -> str | None:
+    if node.kind != "scalar":
+        return None
+    meant = nearest(node.text, [str(value) for value in schema["enum"]])
+    return f"did you mean {meant!r}?" if meant is not None else None
+
+
+def _type_repair(key: str | int, node: Node, schema: Mapping[str, JsonValue]) -> str | None:
+    wanted = schema.get("type", "")
+    name = f"{key}: " if isinstance(key, str) and key else ""
+    if node.kind == "scalar":
+        if wanted == "string" and not isinstance(node.value, str):
+            return f"put it in quotes: {name}{quoted(node.text)}"
+        if wanted in ("integer", "number") and re.fullmatch(r"\d{1,12}(\.\d+)?", node.text):
+            return f"without quotes: {name}{node.text}"
+        if wanted == "boolean" and node.text.casefold() in _YES | _NO:
+            return f"{name}{'true' if node.text.casefold() in _YES else 'false'}"
+        if wanted == "array" and isinstance(node.value, str):
+            return f"write a list: {name}[{node.text[:60]}]" if "\n" not in node.text else None
+        if key == "price":
+            return (
+                "price: {type: free}"
+                if node.text == "free"
+                else 'price: {type: per_call, amount: "0.25", currency: USD}'
+            )
+    if key == "tools" and node.kind == "map":
+        return "start each tool with '- ': tools: [package.tool]"
+    return None

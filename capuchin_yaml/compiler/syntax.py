@@ -1,0 +1,216 @@
+"""What the YAML parser stumbled over, in the words of someone who writes the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import yaml
+
+from capuchin_yaml.compiler.source_text import SourceText
+from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span
+
+_VALUE = re.compile(r"^\s*(?:- +)*(?:[^\s#:\"'{\[][^:]*:[ \t]+)?")
+_QUOTING = "put the whole value in quotes, or in a | block on the next line"
+
+
+class _Mark(Protocol):
+    index: int
+    line: int
+    column: int
+
+
+def explain_syntax_error(source: SourceText, error: yaml.MarkedYAMLError) -> Diagnostic:
+    """One diagnostic for the place where the parser gave up."""
+    mark: _Mark | None = error.problem_mark
+    context: _Mark | None = error.context_mark
+    at = mark.index if mark is not None else 0
+    problem = error.problem or "cannot be read"
+    special = _special(source, problem, error.context or "", at, context)
+    if special is not None:
+        return special
+    annotations: tuple[Annotation, ...] = ()
+    if context is not None and context.index != at:
+        annotations = (Annotation(_place(source, context.index), "this started here"),)
+    return Diagnostic(
+        "syntax",
+        Severity.ERROR,
+        f"the YAML cannot be read here: {_plain_words(problem)}",
+        _place(source, at),
+        None,
+        annotations,
+    )
+
+
+def tab_diagnostics(
+    source: SourceText, scalar_ranges: Sequence[tuple[int, int]]
+) -> Iterator[Diagnostic]:
+    """Tabs that stand between keys and values; those inside texts and comments are fine."""
+    covered = iter(sorted(scalar_ranges))
+    start, end = next(covered, (len(source.text), len(source.text)))
+    reported_line = 0
+    for match in re.finditer("\t", source.text):
+        at = match.start()
+        while end <= at:
+            start, end = next(covered, (len(source.text), len(source.text)))
+            if start == end == len(source.text):
+                break
+        if start <= at < end:
+            continue
+        line, column = source.position(at)
+        text = source.line(line)
+        if line == reported_line or not text[column - 1 :].strip() or _in_comment(text, column):
+            continue
+        reported_line = line
+        yield _tab(source, at)
+
+
+def _special(
+    source: SourceText, problem: str, context: str, at: int, context_mark: _Mark | None
+) -> Diagnostic | None:
+    line_number, column = source.position(min(at, len(source.text)))
+    line = source.line(line_number)
+    char = source.text[at : at + 1]
+    if "tab character" in problem or ("cannot start any token" in problem and char == "\t"):
+        return _tab(source, at)
+    if "cannot start any token" in problem:
+        return _error(
+            "unquoted-text",
+            f"a value cannot start with {char!r} unless it is quoted",
+            _place(source, at),
+            _QUOTING,
+        )
+    if "scanning an alias" in context or "scanning an anchor" in context:
+        sign = "*" if "alias" in context else "&"
+        start = context_mark.index if context_mark is not None else at
+        return _error(
+            "unquoted-text",
+            f"a value cannot start with {sign!r} unless it is quoted",
+            _place(source, start),
+            _QUOTING,
+        )
+    if "quoted scalar" in context and "end of stream" in problem and context_mark is not None:
+        return _error(
+            "unclosed-quote",
+            "this quote is never closed",
+            source.span(context_mark.index, context_mark.index + 1),
+            f"close it with {source.text[context_mark.index]}",
+        )
+    return _special_line(source, problem, line, line_number, column, at) or _unclosed(
+        source, context, at, context_mark
+    )
+
+
+def _special_line(
+    source: SourceText, problem: str, line: str, line_number: int, column: int, at: int
+) -> Diagnostic | None:
+    value = _VALUE.match(line)
+    value_start = value.end() if value else 0
+    if line[value_start:].startswith("{{") and column > value_start:
+        start = source.offset(line_number, value_start + 1)
+        return _error(
+            "bare-braces",
+            "YAML reads '{{' as a map here, not as a template",
+            source.span(start, start + 2),
+            'put the whole value in quotes ("{{ … }}") or in a | block',
+        )
+    if "mapping values are not allowed" in problem:
+        if line[:column].count(":") == 1:
+            return _error(
+                "indentation",
+                "this key is indented deeper than the value before it allows",
+                _place(source, at),
+                "line it up with the keys around it",
+            )
+        return _error(
+            "unquoted-text",
+            "a text with ': ' in it must be quoted",
+            source.span(at, at + 1),
+            _QUOTING,
+        )
+    if "did not find expected key" in problem and line[value_start : value_start + 1] in (
+        "*",
+        '"',
+        "'",
+    ):
+        start = source.offset(line_number, value_start + 1)
+        if at > start:
+            return _error(
+                "unquoted-text",
+                f"a value that starts with {line[value_start]!r} cannot go on after it ends",
+                _place(source, at),
+                _QUOTING,
+            )
+    return None
+
+
+def _unclosed(
+    source: SourceText, context: str, at: int, context_mark: _Mark | None
+) -> Diagnostic | None:
+    if context_mark is None or "flow" not in context:
+        return None
+    opened = source.text[context_mark.index : context_mark.index + 1]
+    closing = {"[": "]", "{": "}"}.get(opened)
+    if closing is None:
+        return None
+    return Diagnostic(
+        "unclosed-bracket",
+        Severity.ERROR,
+        f"this {opened!r} is not closed before line {source.position(min(at, len(source.text)))[0]}",
+        source.span(context_mark.index, context_mark.index + 1),
+        f"close it with {closing}, or write a comma between the values",
+        (Annotation(_place(source, at), "the list or map cannot go on like this"),),
+    )
+
+
+def _plain_words(problem: str) -> str:
+    for technical, plain in (
+        ("could not find expected ':'", "a key needs ': ' after it"),
+        ("did not find expected key", "expected a key; is the indentation right?"),
+        (
+            "did not find expected '-' indicator",
+            "expected another '- ' item; is the indentation right?",
+        ),
+        ("block sequence entries are not allowed", "a list must start on a line of its own"),
+        (
+            "did not find expected <document start>",
+            "expected the end of the file; is the indentation right?",
+        ),
+        (
+            "found unknown escape character",
+            "unknown escape after '\\'; in single quotes it is plain text",
+        ),
+        ("did not find expected node content", "expected a value"),
+    ):
+        if technical in problem:
+            return plain
+    return problem
+
+
+def _in_comment(line: str, column: int) -> bool:
+    before = line[: column - 1]
+    return bool(re.search(r"(^|\s)#", before)) and not re.search(r"[\"'].*#.*[\"']", line)
+
+
+def _tab(source: SourceText, at: int) -> Diagnostic:
+    return _error(
+        "tab",
+        "a tab stands where YAML takes only spaces",
+        source.span(at, at + 1),
+        "replace the tab by spaces",
+    )
+
+
+def _place(source: SourceText, at: int) -> Span:
+    """One character, or the last one of the text when the parser stopped behind it."""
+    text = source.text
+    if at >= len(text) or text[at] in "\r\n":
+        before = len(text[:at].rstrip())
+        if at >= len(text):
+            return source.span(max(before - 1, 0), before)
+    return source.span(at, at + 1)
+
+
+def _error(id_: str, message: str, span: Span, help_: str | None) -> Diagnostic:
+    return Diagnostic(id_, Severity.ERROR, message, span, help_)

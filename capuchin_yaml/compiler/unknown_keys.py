@@ -1,0 +1,124 @@
+"""Keys that the schema does not know: what was meant, and where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from capuchin_yaml.compiler.document import Path
+from capuchin_yaml.compiler.nearest import nearest
+from capuchin_yaml.compiler.wording import either, place_name, resolved, shown
+from capuchin_yaml.compiler.words import (
+    LATER_KEYS,
+    OPERATOR_CONFIG,
+    OPERATOR_KEYS,
+    Place,
+    our_word,
+)
+from capuchin_yaml.spec import JsonValue
+
+Schema: TypeAlias = Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownKey:
+    """What to say of one unknown key."""
+
+    id: str
+    message: str
+    help: str | None
+    stands_for: str | None = None
+    """The key of the same map that was probably meant."""
+
+
+def unknown_key(
+    schema: Schema, subject: str, path: Path, key: str, known: Mapping[str, JsonValue]
+) -> UnknownKey:
+    """Explain `key`, found in the map at `path` whose keys are `known`."""
+    owner = place_name(path) if path or subject == "agent" else subject
+    message = f"{owner} has no key {shown(key)}"
+    if subject != "agent":
+        return UnknownKey("unknown-key", message, _did_you_mean(nearest(key, known), known))
+    place = place_of(path)
+    later = _later_place(place, key)
+    if later is not None:
+        return UnknownKey(
+            "later-key",
+            f"this version does not carry out {shown(key)} of {later} yet",
+            "remove it until a version that does",
+            "use" if place == "tools[]" and key == "agent" else None,
+        )
+    if key in OPERATOR_KEYS:
+        return UnknownKey(
+            "operator-key",
+            f"{shown(key)} is the operator's to decide ({OPERATOR_KEYS[key]}), never the agent's",
+            f"write it in {OPERATOR_CONFIG} of the machine where the worker runs",
+        )
+    ours = our_word(place, key)
+    if ours is not None:
+        head = ours.split(".", 1)[0].split(":", 1)[0].split(" ", 1)[0]
+        return UnknownKey(
+            "unknown-key", f"{message}; it is called {ours} here", f"write {ours}", head
+        )
+    elsewhere = [other for other, keys in _keys_by_place(schema).items() if key in keys]
+    if elsewhere:
+        return UnknownKey(
+            "unknown-key",
+            f"{message}; it belongs {either([_place_words(other) for other in elsewhere])}",
+            f"move it {either([_place_words(other) for other in elsewhere])}",
+        )
+    meant = nearest(key, known)
+    if meant is None:
+        meant_elsewhere = our_word("", key)
+        if meant_elsewhere is not None:
+            return UnknownKey(
+                "unknown-key", message, f"write {meant_elsewhere} at the top of the file"
+            )
+    return UnknownKey("unknown-key", message, _did_you_mean(meant, known), meant)
+
+
+def place_of(path: Path) -> Place:
+    """The kind of map at `path`, as the tables of words know it."""
+    if not path:
+        return ""
+    if path[0] == "tools" and len(path) == 2:
+        return "tools[]"
+    if path[0] == "variables" and len(path) == 2:
+        return "variables[]"
+    return ".".join(str(step) for step in path)
+
+
+def _later_place(place: Place, key: str) -> str | None:
+    if key in LATER_KEYS.get(place, frozenset()):
+        return "the agent" if place == "" else _place_words(place).split(" ", 1)[1]
+    return None
+
+
+def _did_you_mean(meant: str | None, known: Mapping[str, JsonValue]) -> str | None:
+    if meant is not None:
+        return f"did you mean {meant!r}?"
+    if not known:
+        return "remove it, or name it x-… if it is a note of your own"
+    return f"its keys are {', '.join(known)}; a note of your own is named x-…"
+
+
+def _place_words(place: Place) -> str:
+    return {
+        "": "at the top of the file",
+        "tools[]": "under an entry of tools",
+        "variables[]": "under one of the variables",
+    }.get(place, f"under {place}")
+
+
+def _keys_by_place(schema: Schema) -> Mapping[Place, frozenset[str]]:
+    properties = schema["properties"]
+    places: dict[Place, frozenset[str]] = {
+        "": frozenset(properties),
+        "tools[]": frozenset(schema["$defs"]["toolEntry"]["properties"]),
+        "variables[]": frozenset(schema["$defs"]["variable"]["properties"]),
+    }
+    for name in ("approval", "limits", "price", "listing"):
+        definition = resolved({"$ref": f"#/$defs/{name}"}, schema)
+        places[name] = frozenset(definition["properties"])
+    return places

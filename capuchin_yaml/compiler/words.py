@@ -1,0 +1,174 @@
+"""Words that are not keys of this version: foreign ones, later ones, and the operator's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+Place: TypeAlias = str
+"""Where a key stands: `""` is the top, `tools[]` an entry of tools, `variables[]` one variable."""
+
+LATER_KEYS: Mapping[Place, frozenset[str]] = {
+    "": frozenset(
+        {"budget", "output_schema", "context", "mcp_servers", "requires", "extends", "profiles"}
+    ),
+    "approval": frozenset(
+        {"rules", "approvers", "quorum", "exclude_requester", "escalate_to", "remind"}
+    ),
+    "limits": frozenset({"idle_close"}),
+    "price": frozenset({"input", "output", "unit"}),
+    "tools[]": frozenset({"agent", "variables"}),
+}
+"""Keys of the format that this version does not carry out yet."""
+
+LATER_VALUES: Mapping[str, frozenset[str]] = {
+    "approval.on_timeout": frozenset({"escalate"}),
+    "price.type": frozenset({"per_token"}),
+}
+"""Values of the format that this version does not carry out yet."""
+
+OPERATOR_KEYS: Mapping[str, str] = {
+    "floor": "the floor of every agent",
+    "gate": "the gate before every call",
+    "authorizer": "the authorizer of calls",
+    "notify": "who is told of waiting items",
+    "groups": "who belongs to a group of people",
+    "budgets": "the budgets of a project",
+    "project_budget": "the budget of a project",
+    "grants": "what an agent is trusted with",
+}
+"""What only the operator of the worker decides, and what it is."""
+
+OPERATOR_CONFIG = "~/.config/capuchin/config.yaml"
+
+_TOP: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            "instructions",
+            "instruction",
+            "system",
+            "system_prompt",
+            "systemPrompt",
+            "system_message",
+            "persona",
+            "backstory",
+            "goal",
+            "developer_message",
+        ),
+        "prompt",
+    ),
+    **dict.fromkeys(
+        (
+            "max_turns",
+            "maxTurns",
+            "max_iterations",
+            "max_iter",
+            "max_rounds",
+            "max_loops",
+            "recursion_limit",
+        ),
+        "limits.max_steps",
+    ),
+    **dict.fromkeys(("max_concurrency", "parallel_tool_calls"), "limits.max_parallel_calls"),
+    **dict.fromkeys(
+        (
+            "permissions",
+            "permission_mode",
+            "permissionMode",
+            "human_in_the_loop",
+            "human_input",
+            "human_input_mode",
+            "interrupt_on",
+            "require_approval",
+            "requires_approval",
+            "approvals",
+        ),
+        "approval",
+    ),
+    **dict.fromkeys(
+        ("allowlist", "denylist", "allowed_tools", "allowedTools", "disallowed_tools"),
+        "approval.policy and approval.tools",
+    ),
+    **dict.fromkeys(("functions", "toolsets", "toolset", "actions", "plugins", "skills"), "tools"),
+    **dict.fromkeys(("mcp", "mcpServers"), "mcp_servers"),
+    **dict.fromkeys(("llm", "model_name", "model_id", "provider", "engine"), "model"),
+    **dict.fromkeys(("inputs", "input_variables", "parameters", "params", "vars"), "variables"),
+    **dict.fromkeys(("id", "title", "slug", "agent"), "name"),
+    **dict.fromkeys(("pricing", "cost", "billing"), "price"),
+    **dict.fromkeys(("response_format", "output_type", "response_schema"), "output_schema"),
+    "schema": "apiVersion",
+    "kind": "apiVersion",
+    "summary": "description",
+    "licence": "listing.license",
+}
+
+_FOREIGN: Mapping[Place, Mapping[str, str]] = {
+    "": _TOP,
+    "tools[]": {
+        **dict.fromkeys(("name", "tool", "ref", "type", "id", "function"), "use"),
+        **dict.fromkeys(("alias", "rename", "label"), "as"),
+        **dict.fromkeys(("settings", "options", "params", "parameters", "args", "with"), "config"),
+        **dict.fromkeys(("timeout_s", "timeout_seconds", "time_limit"), "timeout"),
+    },
+    "approval": {
+        **dict.fromkeys(("mode", "type", "default", "strategy"), "policy"),
+        **dict.fromkeys(
+            ("allowlist", "allow", "allowed", "allowed_tools", "whitelist"),
+            "policy: allowlist with tools",
+        ),
+        **dict.fromkeys(
+            ("denylist", "deny", "denied", "require", "blocklist", "blacklist"),
+            "policy: denylist with tools",
+        ),
+        **dict.fromkeys(("list", "functions"), "tools"),
+        **dict.fromkeys(("ttl", "expires", "deadline", "wait"), "timeout"),
+        **dict.fromkeys(
+            ("on_expire", "default_action", "timeout_action", "fallback"), "on_timeout"
+        ),
+    },
+    "limits": {
+        **dict.fromkeys(
+            (
+                "max_turns",
+                "max_turn",
+                "max_iterations",
+                "max_iter",
+                "max_rounds",
+                "max_model_calls",
+                "recursion_limit",
+                "turns",
+                "steps",
+            ),
+            "max_steps",
+        ),
+        **dict.fromkeys(("max_calls", "tool_calls"), "max_tool_calls"),
+        **dict.fromkeys(
+            ("max_concurrency", "parallel", "concurrency", "parallel_tool_calls"),
+            "max_parallel_calls",
+        ),
+    },
+    "variables[]": {
+        **dict.fromkeys(("value", "val"), "default"),
+        **dict.fromkeys(("values", "choices", "options", "allowed"), "enum"),
+        **dict.fromkeys(("kind", "format"), "type"),
+        **dict.fromkeys(("desc", "help", "title", "label"), "description"),
+        "optional": "required",
+    },
+    "price": {
+        **dict.fromkeys(("model", "kind", "per", "mode", "unit"), "type"),
+        **dict.fromkeys(("cost", "value", "price", "usd", "rate"), "amount"),
+        **dict.fromkeys(("margin",), "min_margin"),
+    },
+    "listing": {
+        **dict.fromkeys(("url", "website", "link"), "homepage"),
+        **dict.fromkeys(("authors", "publisher", "vendor"), "author"),
+        **dict.fromkeys(("keywords", "labels"), "tags"),
+        "licence": "license",
+        "category": "categories",
+    },
+}
+
+
+def our_word(place: Place, word: str) -> str | None:
+    """What another format's key `word` is called here, or None for a word nobody uses."""
+    return _FOREIGN.get(place, {}).get(word)
