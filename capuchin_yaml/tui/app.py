@@ -1,0 +1,297 @@
+"""The TUI: one app, a chat and an inbox over one desk. It paints first and connects after."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import monotonic
+from typing import Any, ClassVar
+
+from textual import events, work
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from capuchin_yaml.errors import CapuchinError
+from capuchin_yaml.terminal_text import one_line
+from capuchin_yaml.tui import clipboard
+from capuchin_yaml.tui.desk import Connect, Desk, DeskChange, TalkChanged
+from capuchin_yaml.tui.draw.rows import Row, row
+from capuchin_yaml.tui.drafts import Drafts
+from capuchin_yaml.tui.model.entries import Tone
+from capuchin_yaml.tui.model.guard import Guard
+from capuchin_yaml.tui.notices import NoticeBoard
+from capuchin_yaml.tui.screens.boxes import HelpBox, TooSmall
+from capuchin_yaml.tui.screens.chat import ChatScreen
+from capuchin_yaml.tui.screens.frame import Frame
+from capuchin_yaml.tui.screens.inbox import InboxScreen
+from capuchin_yaml.tui.screens.new_talk import NewTalk
+from capuchin_yaml.tui.terminal import sole_terminal
+from capuchin_yaml.tui.widgets.item_detail import ItemDetail
+
+MIN_COLUMNS = 40
+MIN_ROWS = 12
+FLUSH_S = 0.1
+SLOW_FLUSH_S = 0.2
+NOTICE_S = 8.0
+_NOTICE_ROLES = {"info": "muted", "ok": "ok", "warn": "warn", "bad": "bad"}
+_INPUTS = (events.Key, events.Paste, events.MouseDown, events.MouseScrollDown, events.MouseScrollUp)
+
+
+class CapuchinApp(App[int]):
+    """The terminal UI over a gateway that `connect` opens once the first frame is painted."""
+
+    ENABLE_COMMAND_PALETTE = True
+    AUTO_FOCUS = None
+    TITLE = "capuchin"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f1", "help", "help", id="app.help"),
+        Binding("f2", "inbox", "inbox", id="app.inbox"),
+        Binding("ctrl+q", "quit", "quit (talks go on)", id="app.quit", priority=True),
+        Binding("ctrl+l", "repaint", "repaint", id="app.repaint", show=False),
+        Binding("ctrl+z", "suspend_process", "suspend", id="app.suspend", show=False),
+    ]
+
+    def __init__(
+        self,
+        connect: Connect,
+        *,
+        start: str | None = None,
+        agent: str | None = None,
+        board: NoticeBoard | None = None,
+        drafts_file: Path | None = None,
+        clock: Callable[[], float] = monotonic,
+        poll_s: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.animation_level = "none"
+        self.board = board or NoticeBoard()
+        self.guard = Guard()
+        self.drafts = Drafts(drafts_file)
+        self.desk = Desk(connect, self._on_change, clock, poll_s)
+        self.started_at = clock()
+        self.chat = ChatScreen()
+        self._open_first = start
+        self._agent_first = agent
+        self._notice: tuple[Row, float] = ((), 0.0)
+        self._is_flush_due = False
+        self._last_flush = float("-inf")
+        self._flush_s = SLOW_FLUSH_S if os.environ.get("SSH_CONNECTION") else FLUSH_S
+        self._known_waiting: set[str] = set()
+        self._own_loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def user(self) -> str:
+        """The name that decisions are made under."""
+        return self.desk.gateway.user if self.desk.gateway is not None else ""
+
+    @property
+    def notice_row(self) -> Row:
+        """The notice on show, empty when there is none."""
+        shown, until = self._notice
+        return shown if self.event_clock() < until else ()
+
+    def event_clock(self) -> float:
+        """Now, by the clock that keys are stamped with when they are read."""
+        return monotonic()
+
+    def on_mount(self) -> None:
+        """Paint, then connect."""
+        self._own_loop = asyncio.get_running_loop()
+        self.push_screen(self.chat)
+        self.guard.focus(True, float("-inf"))
+        self.set_interval(1.0, self._tick)
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        self.board.listen(lambda: self._from_any_thread(self._read_board))
+        self.drafts.expand = self.chat.expand
+        self.run_desk()
+
+    @work(exclusive=True, group="desk", exit_on_error=True)
+    async def run_desk(self) -> None:
+        """Keep the desk fresh; open what was asked for once it is reached."""
+        await self.desk.run()
+
+    async def on_event(self, event: events.Event) -> None:
+        """Tell the guard of every input and of the focus before anything acts on it."""
+        if isinstance(event, _INPUTS) and not event.is_forwarded:
+            self.guard.input(event.time)
+        elif isinstance(event, events.AppFocus):
+            self.guard.focus(True, event.time)
+        elif isinstance(event, events.AppBlur):
+            self.guard.focus(False, event.time)
+        await super().on_event(event)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Say so when the window is too small, and go on when it is not."""
+        is_small = event.size.width < MIN_COLUMNS or event.size.height < MIN_ROWS
+        shown = isinstance(self.screen, TooSmall)
+        if is_small and not shown:
+            for detail in self.screen.query(ItemDetail):
+                detail.forget()
+            self.push_screen(TooSmall(MIN_COLUMNS, MIN_ROWS))
+        elif shown and not is_small:
+            self.pop_screen()
+
+    def say(self, text: str, tone: Tone = "info") -> None:
+        """Show a line at the bottom for a while; it covers nothing and takes no focus."""
+        self._notice = (row(one_line(text, 500), _NOTICE_ROLES[tone]), self.event_clock() + NOTICE_S)
+        self._draw_soon()
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Hand a text to the terminal's clipboard, and say honestly what was done."""
+        told, is_sent = clipboard.word(text, os.environ)
+        if is_sent:
+            self._clipboard = text
+            if self._driver is not None:
+                for sequence in clipboard.sequences(text, os.environ):
+                    self._driver.write(sequence)
+        self.say(told, "info" if is_sent else "warn")
+
+    def action_inbox(self) -> None:
+        """Open the inbox, at what this conversation waits for."""
+        if isinstance(self.screen, ChatScreen):
+            talk = self.chat.talk
+            mine = [r.id for r in self.desk.fleet.waiting() if talk and r.conversation == talk.id]
+            self.push_screen(InboxScreen(mine[0] if mine else ""))
+
+    def action_new_talk(self, agent: str = "") -> None:
+        """Open the picker of agents."""
+        if isinstance(self.screen, ChatScreen):
+            self.push_screen(NewTalk(self.desk, agent), self._new_talk)
+
+    def _new_talk(self, conversation: str | None) -> None:
+        if conversation is not None:
+            self.chat.open(conversation)
+            self.chat.focus_composer()
+
+    def action_close_talk(self) -> None:
+        """End the conversation on show for good."""
+        talk = self.chat.talk
+        if talk is not None and not talk.is_over:
+            self.desk.spawn(self._close(talk.id))
+
+    async def _close(self, conversation: str) -> None:
+        try:
+            await self.desk.close_talk(conversation)
+        except CapuchinError as error:
+            self.say(f"not closed: {error}", "bad")
+
+    def action_help(self) -> None:
+        """Show the keys that act here."""
+        if isinstance(self.screen, Frame):
+            keys = {
+                active.binding.key: active.binding.description
+                for active in self.screen.active_bindings.values()
+                if active.binding.description and active.binding.id
+            }
+            notes = ["ctrl+p lists every action, closing a talk too. Approvals are answered in "
+                     "the inbox (F2) only: open one, read it to its end, then press its key."]
+            self.push_screen(HelpBox(sorted(keys.items()), notes))
+
+    def action_repaint(self) -> None:
+        """Draw the whole screen again."""
+        self.refresh(repaint=True, layout=True)
+        self.screen.refresh(repaint=True, layout=True)
+
+    async def action_quit(self) -> None:
+        """Leave; conversations go on without the TUI."""
+        self.exit(0)
+
+    async def on_unmount(self) -> None:
+        """Keep the drafts and let go of the server."""
+        self.board.listen(None)
+        self.drafts.save()
+        await self.desk.shut()
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Every action, for the palette."""
+        yield SystemCommand("Inbox", "what waits for a person", self.action_inbox)
+        yield SystemCommand("New conversation", "pick an agent", self.action_new_talk)
+        yield SystemCommand("Conversations", "go to the list", self.chat.action_talks)
+        yield SystemCommand("Cancel turn", "end the running turn", self.chat.cancel_turn)
+        yield SystemCommand("Close conversation", "end it for good", self.action_close_talk)
+        yield SystemCommand("Take back", "the last message not sent", self.chat.take_back)
+        yield SystemCommand("Theme", "change the colours", self.action_change_theme)
+        yield SystemCommand("Repaint", "draw the screen again", self.action_repaint)
+        yield SystemCommand("Help", "the keys that act here", self.action_help)
+        yield SystemCommand("Quit", "conversations go on", self.action_quit)
+
+    def _on_change(self, change: DeskChange) -> None:
+        if isinstance(change, TalkChanged):
+            self.chat.take(change)
+        self._draw_soon()
+
+    def _draw_soon(self) -> None:
+        """Draw at once after a quiet time, else when the frame is due."""
+        if self._is_flush_due or not self.is_running:
+            return
+        self._is_flush_due = True
+        wait = self._last_flush + self._flush_s - self.event_clock()
+        if wait <= 0:
+            self.call_next(self._flush)
+        else:
+            self.set_timer(wait, self._flush)
+
+    def _flush(self) -> None:
+        self._is_flush_due = False
+        self._last_flush = self.event_clock()
+        self._ring()
+        self._open_wanted()
+        for screen in self.screen_stack:
+            if isinstance(screen, Frame) and screen.is_mounted:
+                screen.draw()
+
+    def _tick(self) -> None:
+        """Ages, and drafts no older than a second."""
+        self.drafts.save()
+        self._draw_soon()
+
+    def _ring(self) -> None:
+        """One bell for something new that waits while nobody looks at the terminal."""
+        waiting = {r.id for r in self.desk.fleet.waiting()}
+        if waiting - self._known_waiting and not self.app_focus:
+            self.bell()
+        self._known_waiting = waiting
+
+    def _open_wanted(self) -> None:
+        if not self.desk.fleet.link.is_up:
+            return
+        if self._open_first is not None:
+            wanted, self._open_first = self._open_first, None
+            self.chat.open(wanted)
+        elif self._agent_first is not None and self.desk.fleet.agents:
+            agent, self._agent_first = self._agent_first, None
+            self.action_new_talk(agent)
+
+    def _from_any_thread(self, act: Callable[[], None]) -> None:
+        if self._own_loop is not None and not self._own_loop.is_closed():
+            self._own_loop.call_soon_threadsafe(act)
+
+    def _read_board(self) -> None:
+        for notice in self.board.take():
+            self.say(notice.text, notice.tone)
+        self._draw_soon()
+
+
+def run_tui(
+    connect: Connect,
+    *,
+    start: str | None = None,
+    agent: str | None = None,
+    board: NoticeBoard | None = None,
+    drafts_file: Path | None = None,
+    log_file: Path | None = None,
+) -> int:
+    """Run the TUI on this terminal until the person leaves, and return the exit code.
+
+    `start` opens a conversation by id, `agent` begins one. Whatever else prints while it runs
+    goes to `log_file`. Ask `terminal.can_run` first.
+    """
+    app = CapuchinApp(connect, start=start, agent=agent, board=board, drafts_file=drafts_file)
+    with sole_terminal(log_file):
+        result = app.run()
+    return app.return_code or result or 0

@@ -1,0 +1,382 @@
+"""One conversation as the screen knows it: a reducer from events to entries. No I/O.
+
+Events carry offsets without gaps, so a repeat is dropped and a hole is found by its number.
+Only what the workflow said changes the picture; nothing is drawn before it happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from capuchin_yaml.errors import CapuchinError
+from capuchin_yaml.events import (
+    AssistantSaid,
+    ConversationClosed,
+    DefinitionPinned,
+    Event,
+    ItemDecided,
+    ItemOpened,
+    LimitReached,
+    MessageQueued,
+    RolledOver,
+    ToolEnded,
+    ToolRequested,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    UnknownEvent,
+    UsageRecorded,
+)
+from capuchin_yaml.items import Item, item_from_json
+from capuchin_yaml.tui.gateway import Partial, Queued, TalkState
+from capuchin_yaml.tui.model.entries import (
+    AgentSaid,
+    CardState,
+    Entry,
+    Mark,
+    Tone,
+    ToolCard,
+    UserSaid,
+)
+
+
+class EventsMissing(CapuchinError):
+    """The log has a hole before this event; the watch must begin again at `since`."""
+
+    def __init__(self, since: int, got: int) -> None:
+        super().__init__(f"event {since} was expected and event {got} came")
+        self.since = since
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Entries were added at the end, from `first` on."""
+
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The entry at `index` is another one now."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyGrew:
+    """The open reply has other text, began or ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadChanged:
+    """Status, usage, title, queue or definition are others now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsChanged:
+    """An item opened, changed its revision or was decided."""
+
+
+Change: TypeAlias = Added | Replaced | ReplyGrew | HeadChanged | ItemsChanged
+
+
+@dataclass(slots=True)
+class TokenCount:
+    """Tokens of the whole conversation, in classes that never overlap."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_tokens: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.input_tokens + self.output_tokens + self.cache_tokens
+
+
+_VERDICTS: Mapping[str, CardState] = {"deny": "denied", "invalid": "invalid"}
+_DECISIONS: Mapping[str, CardState] = {
+    "approve": "approved",
+    "deny": "denied",
+    "expired": "expired",
+    "withdrawn": "cancelled",
+}
+_OUTCOMES: Mapping[str, tuple[str, Tone]] = {
+    "cancelled": ("turn cancelled", "warn"),
+    "stopped": ("turn stopped", "warn"),
+    "model_rejected": ("the model refused the request", "bad"),
+    "model_unavailable": ("the model is not available", "bad"),
+}
+
+
+@dataclass(slots=True)
+class Talk:
+    """One conversation. `apply` takes the next event and says what changed."""
+
+    id: str
+    agent: str = ""
+    title: str = ""
+    status: str = "idle"
+    detail: str = ""
+    version: str = ""
+    definition_hash: str = ""
+    model: str = ""
+    turn: int = 0
+    entries: list[Entry] = field(default_factory=list)
+    open_reply: AgentSaid | None = None
+    items: dict[str, Item] = field(default_factory=dict)
+    decided: dict[str, ItemDecided] = field(default_factory=dict)
+    queued: list[Queued] = field(default_factory=list)
+    usage: TokenCount = field(default_factory=TokenCount)
+    next_offset: int = 0
+    known_events: int = 0
+    """Events that its log is known to have; fewer are applied while it is being read."""
+    _card_at: dict[str, int] = field(default_factory=dict)
+    _attempt: int = -1
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a turn is being answered, so that another message would be queued."""
+        return self.status in ("thinking", "waiting", "blocked")
+
+    @property
+    def is_current(self) -> bool:
+        """Whether all that is known to have happened is applied."""
+        return 0 < self.next_offset and self.next_offset >= self.known_events
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can be said here."""
+        return self.status in ("closed", "failed")
+
+    @property
+    def is_rehearsal(self) -> bool:
+        """Whether no real model answers."""
+        return self.model.split(":")[0] == "rehearsal"
+
+    def apply(self, event: Event) -> list[Change]:
+        """Take one event of the log; one seen before changes nothing.
+
+        Raises:
+            EventsMissing: events before this one were never seen.
+        """
+        if event.offset < self.next_offset:
+            return []
+        if event.offset > self.next_offset:
+            raise EventsMissing(self.next_offset, event.offset)
+        self.next_offset = event.offset + 1
+        return _HANDLERS.get(type(event), Talk._on_other)(self, event)
+
+    def learn(self, state: TalkState) -> list[Change]:
+        """Take what the workflow says of itself; the events stay what the entries are made of."""
+        self.agent = state.agent or self.agent
+        self.title = state.title or self.title
+        self.version = state.version or self.version
+        self.definition_hash = state.definition_hash or self.definition_hash
+        self.model = state.model or self.model
+        self.known_events = max(self.known_events, state.events)
+        if state.events < self.next_offset:
+            return [HeadChanged()]
+        self.status, self.detail = state.status, state.detail
+        self.queued = list(state.queued)
+        self.items = {i.id: i for i in state.items}
+        return [HeadChanged(), ItemsChanged()]
+
+    def grow(self, partial: Partial) -> list[Change]:
+        """Take the newest end of the reply being written."""
+        old = self.open_reply.text if self.open_reply and partial.attempt == self._attempt else ""
+        if partial.attempt < self._attempt and self.open_reply:
+            return []
+        if partial.offset > len(old):
+            text = f"{old}…{partial.tail}"
+        else:
+            text = old[: partial.offset] + partial.tail
+        if len(text) <= len(old) and partial.attempt == self._attempt and self.open_reply:
+            return []
+        self._attempt = partial.attempt
+        self.open_reply = AgentSaid("", text, self.model, is_open=True)
+        return [ReplyGrew()]
+
+    def card(self, call_id: str) -> ToolCard | None:
+        """The card of a call, if its request was seen."""
+        at = self._card_at.get(call_id)
+        entry = self.entries[at] if at is not None else None
+        return entry if isinstance(entry, ToolCard) else None
+
+    def _add(self, entry: Entry) -> list[Change]:
+        self.entries.append(entry)
+        return [Added(len(self.entries) - 1)]
+
+    def _set_card(self, call_id: str, **fields: Any) -> list[Change]:
+        card = self.card(call_id)
+        if card is None:
+            return []
+        at = self._card_at[call_id]
+        self.entries[at] = replace(card, **fields)
+        return [Replaced(at)]
+
+    def _drop_open(self) -> list[Change]:
+        self._attempt = -1
+        if self.open_reply is None:
+            return []
+        self.open_reply = None
+        return [ReplyGrew()]
+
+    def _settle_status(self) -> None:
+        if not self.is_over:
+            self.status = "waiting" if self.items else "thinking"
+
+    def _on_pinned(self, event: DefinitionPinned) -> list[Change]:
+        self.agent, self.version, self.model = event.agent, event.version, event.model
+        self.definition_hash = event.definition_hash
+        text = f"{event.agent} {event.version} · definition {event.definition_hash[:8]}"
+        return [HeadChanged(), *self._add(Mark(event.time, f"{text} · {event.model}"))]
+
+    def _on_queued(self, event: MessageQueued) -> list[Change]:
+        if all(q.id != event.message_id for q in self.queued):
+            self.queued.append(Queued(event.message_id, event.text, event.by))
+        return [HeadChanged()]
+
+    def _on_turn(self, event: TurnStarted) -> list[Change]:
+        self.queued = [q for q in self.queued if q.id != event.message_id]
+        self.turn, self.status, self.detail = event.turn, "thinking", ""
+        self.title = self.title or event.text.split("\n", 1)[0][:80]
+        said = UserSaid(event.time, event.text, event.by, event.message_id)
+        return [HeadChanged(), *self._drop_open(), *self._add(said)]
+
+    def _on_said(self, event: AssistantSaid) -> list[Change]:
+        changes = self._drop_open()
+        if event.text.strip():
+            changes += self._add(AgentSaid(event.time, event.text, event.model))
+        return changes
+
+    def _on_requested(self, event: ToolRequested) -> list[Change]:
+        state = _VERDICTS.get(event.verdict, "requested")
+        self._card_at[event.call_id] = len(self.entries)
+        return self._add(
+            ToolCard(
+                time=event.time,
+                call_id=event.call_id,
+                identity=event.tool,
+                alias=event.alias,
+                arguments=event.arguments,
+                state=state,
+                reason=event.reason,
+            )
+        )
+
+    def _on_opened(self, event: ItemOpened) -> list[Change]:
+        try:
+            item = item_from_json(event.item)
+        except ValueError:
+            text = "an item of another release waits; see `capuchin inbox`"
+            return self._add(Mark(event.time, text, "warn"))
+        self.items[item.id] = item
+        self.decided.pop(item.id, None)
+        self._settle_status()
+        changes: list[Change] = [ItemsChanged(), HeadChanged()]
+        if item.kind == "approval":
+            changes += self._set_card(item.call_id, state="waiting", reason=item.reason)
+        elif item.kind == "outcome":
+            changes += self._set_card(item.call_id, state="unknown", reason=item.reason)
+        return changes
+
+    def _on_decided(self, event: ItemDecided) -> list[Change]:
+        item = self.items.pop(event.item_id, None)
+        self.decided[event.item_id] = event
+        self._settle_status()
+        changes: list[Change] = [ItemsChanged(), HeadChanged()]
+        if item is not None and item.kind == "approval":
+            state = _DECISIONS.get(event.choice, "waiting")
+            fields: dict[str, Any] = {"state": state, "decided_by": event.by}
+            if event.reason:
+                fields["reason"] = event.reason
+            changes += self._set_card(item.call_id, **fields)
+        elif event.item_kind in ("limit", "outcome"):
+            who = f" by {event.by}" if event.by else ""
+            words = event.choice.replace("_", " ")
+            changes += self._add(Mark(event.time, f"{event.item_kind}: {words}{who}"))
+        return changes
+
+    def _on_started(self, event: ToolStarted) -> list[Change]:
+        self._settle_status()
+        changes = self._set_card(event.call_id, state="running")
+        if not changes:
+            self._card_at[event.call_id] = len(self.entries)
+            changes = self._add(
+                ToolCard(
+                    time=event.time,
+                    call_id=event.call_id,
+                    identity=event.tool,
+                    alias=event.alias,
+                    arguments=event.arguments,
+                    state="running",
+                )
+            )
+        return [*changes, HeadChanged()]
+
+    def _on_ended(self, event: ToolEnded) -> list[Change]:
+        fields: dict[str, Any] = {"state": event.status, "result": event.text}
+        return self._set_card(event.call_id, **fields, duration_s=event.duration_s)
+
+    def _on_limit(self, event: LimitReached) -> list[Change]:
+        return self._add(Mark(event.time, f"limit reached: {event.limit} {event.value}", "warn"))
+
+    def _on_usage(self, event: UsageRecorded) -> list[Change]:
+        self.usage.input_tokens += event.input_tokens
+        self.usage.output_tokens += event.output_tokens
+        self.usage.cache_tokens += event.cache_read_tokens + event.cache_write_tokens
+        return [HeadChanged()]
+
+    def _on_rolled(self, event: RolledOver) -> list[Change]:
+        return self._add(Mark(event.time, "the conversation went on in a new run"))
+
+    def _on_turn_ended(self, event: TurnEnded) -> list[Change]:
+        changes: list[Change] = [HeadChanged()]
+        if self.open_reply is not None and event.outcome != "answered":
+            cut = replace(self.open_reply, time=event.time, is_open=False, is_cut=True)
+            changes += [*self._drop_open(), *self._add(cut)]
+        changes += self._drop_open()
+        if self.items:
+            self.items = {}
+            changes.append(ItemsChanged())
+        self.status, self.detail = "idle", event.detail
+        if event.outcome != "answered":
+            text, tone = _OUTCOMES.get(event.outcome, (event.outcome, "warn"))
+            text = f"{text}: {event.detail}" if event.detail else text
+            changes += self._add(Mark(event.time, text, tone))
+        return changes
+
+    def _on_closed(self, event: ConversationClosed) -> list[Change]:
+        self.status, self.detail = event.status, event.detail
+        self.items, self.queued = {}, []
+        who = f" by {event.by}" if event.by else ""
+        text = f"conversation {event.status}{who}"
+        text = f"{text}: {event.detail}" if event.detail else text
+        mark = Mark(event.time, text, "bad" if event.status == "failed" else "info")
+        return [*self._drop_open(), HeadChanged(), ItemsChanged(), *self._add(mark)]
+
+    def _on_other(self, event: Event) -> list[Change]:
+        name = event.name if isinstance(event, UnknownEvent) else event.kind
+        text = f"an event this release does not know: {name}"
+        return self._add(Mark(event.time, text))
+
+
+_HANDLERS: Mapping[type[Event], Callable[[Talk, Any], list[Change]]] = {
+    DefinitionPinned: Talk._on_pinned,
+    MessageQueued: Talk._on_queued,
+    TurnStarted: Talk._on_turn,
+    AssistantSaid: Talk._on_said,
+    ToolRequested: Talk._on_requested,
+    ItemOpened: Talk._on_opened,
+    ItemDecided: Talk._on_decided,
+    ToolStarted: Talk._on_started,
+    ToolEnded: Talk._on_ended,
+    LimitReached: Talk._on_limit,
+    UsageRecorded: Talk._on_usage,
+    RolledOver: Talk._on_rolled,
+    TurnEnded: Talk._on_turn_ended,
+    ConversationClosed: Talk._on_closed,
+}

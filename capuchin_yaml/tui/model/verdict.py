@@ -1,0 +1,39 @@
+"""How an item that waits no more is told, in one line. No I/O."""
+
+from __future__ import annotations
+
+from capuchin_yaml.events import ItemDecided
+from capuchin_yaml.terminal_text import one_line
+from capuchin_yaml.tui.gateway import Decided
+
+_WORDS = {
+    "approve": "approved",
+    "deny": "denied",
+    "happened": "it happened",
+    "rerun": "run again",
+    "failed": "treated as failed",
+    "go_on": "went on",
+    "stop": "stopped",
+    "expired": "the time ran out",
+    "withdrawn": "withdrawn with its turn",
+}
+
+
+def told(decided: ItemDecided, user: str) -> str:
+    """What the log says of a decision, and whether it was this user's."""
+    word = _WORDS.get(decided.choice, decided.choice.replace("_", " "))
+    line = f"{word}{_by(decided.by, user)}"
+    return f"{line}: {one_line(decided.reason, 200)}" if decided.reason else line
+
+
+def answered(answer: Decided, user: str) -> str:
+    """What the conversation answered to a decision that came second."""
+    word = _WORDS.get(answer.choice, answer.choice.replace("_", " "))
+    line = f"decided elsewhere: {word}{_by(answer.by, user)}"
+    return f"{line}: {one_line(answer.reason, 200)}" if answer.reason else line
+
+
+def _by(name: str, user: str) -> str:
+    if not name:
+        return ""
+    return f" by {one_line(name, 60)}" + (" (your name)" if name == user else "")

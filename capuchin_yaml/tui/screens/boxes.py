@@ -1,0 +1,165 @@
+"""Boxes that are opened on purpose: a reason, a result, a tool's name, help."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, TextArea
+
+from capuchin_yaml.engine.contract import MAX_REASON_BYTES
+from capuchin_yaml.terminal_text import one_line
+from capuchin_yaml.tui.draw.rows import Piece, Row, row, wrap
+from capuchin_yaml.tui.model.pasted import clean
+from capuchin_yaml.tui.widgets.lines import Lines
+
+_WIDTH = 64
+
+
+class TextBox(ModalScreen[str | None]):
+    """A text for an answer: ctrl+s sends it, Esc goes back and decides nothing."""
+
+    CSS_PATH = "boxes.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "send", "send", id="box.send", priority=True),
+        Binding("escape", "back", "back", id="box.back", priority=True),
+    ]
+
+    def __init__(self, title: str, hint: str, *, may_be_empty: bool) -> None:
+        super().__init__()
+        self._title = title
+        self._hint = hint
+        self._may_be_empty = may_be_empty
+
+    def compose(self) -> ComposeResult:
+        """Title, text, keys."""
+        with Vertical(id="box"):
+            yield Lines(id="title")
+            yield TextArea(id="text", compact=True)
+            yield Lines(id="keys")
+
+    def on_mount(self) -> None:
+        """Start in the text."""
+        self.query_one("#title", Lines).set_rows(_title(self._title, self._hint))
+        self._keys(row("ctrl+s sends · Enter breaks the line · Esc goes back", "muted"))
+        self.query_one(TextArea).focus()
+
+    def action_send(self) -> None:
+        """Hand the text on, unless it is too long or must not be empty."""
+        text, _ = clean(self.query_one(TextArea).text)
+        size = len(text.encode("utf-8", "surrogatepass"))
+        if size > MAX_REASON_BYTES:
+            self._keys(row(f"too long: at most {MAX_REASON_BYTES // 1024} KB", "bad"))
+        elif not text.strip() and not self._may_be_empty:
+            self._keys(row("write what the tool would have answered", "bad"))
+        else:
+            self.dismiss(text.strip())
+
+    def action_back(self) -> None:
+        """Decide nothing."""
+        self.dismiss(None)
+
+    def _keys(self, keys: Row) -> None:
+        self.query_one("#keys", Lines).set_rows([keys])
+
+
+class NameBox(ModalScreen[bool]):
+    """The name of a destructive tool, to be typed; anything else sends nothing."""
+
+    CSS_PATH = "boxes.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", id="box.back", priority=True),
+    ]
+
+    def __init__(self, name: str, title: str) -> None:
+        super().__init__()
+        self._name = name
+        self._title = title
+
+    def compose(self) -> ComposeResult:
+        """Title, name, keys."""
+        with Vertical(id="box"):
+            yield Lines(id="title")
+            yield Input(id="name", compact=True)
+            yield Lines(id="keys")
+
+    def on_mount(self) -> None:
+        """Start in the name."""
+        rows = _title(self._title, f"type its name to go on: {one_line(self._name, 120)}")
+        self.query_one("#title", Lines).set_rows(rows)
+        keys = row("Enter sends when the name is right · Esc goes back", "muted")
+        self.query_one("#keys", Lines).set_rows([keys])
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Go on only with the very name."""
+        event.stop()
+        if event.value == self._name:
+            self.dismiss(True)
+        else:
+            self.query_one("#keys", Lines).set_rows([row("that is not its name", "bad")])
+
+    def action_back(self) -> None:
+        """Decide nothing."""
+        self.dismiss(False)
+
+
+class HelpBox(ModalScreen[None]):
+    """The keys that act here, from the bindings themselves."""
+
+    CSS_PATH = "boxes.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,f1,q,enter", "back", "back", id="help.back"),
+    ]
+
+    def __init__(self, keys: list[tuple[str, str]], notes: list[str]) -> None:
+        super().__init__()
+        self._key_list = keys
+        self._notes = notes
+
+    def compose(self) -> ComposeResult:
+        """The list of keys."""
+        with Vertical(id="box"):
+            yield Lines(id="title")
+            yield Lines(id="keys")
+
+    def on_mount(self) -> None:
+        """Fill it."""
+        self.query_one("#title", Lines).set_rows([row("keys that act here", "strong"), ()])
+        rows: list[Row] = [
+            (Piece(f"{key:<22}", "accent"), Piece(text)) for key, text in self._key_list
+        ]
+        rows += [(), *(r for n in self._notes for r in wrap((Piece(n, "muted"),), _WIDTH))]
+        self.query_one("#keys", Lines).set_rows(rows)
+
+    def action_back(self) -> None:
+        """Close it."""
+        self.dismiss(None)
+
+
+class TooSmall(ModalScreen[None]):
+    """One line that says what size is needed; agents go on meanwhile."""
+
+    CSS_PATH = "boxes.tcss"
+
+    def __init__(self, columns: int, rows: int) -> None:
+        super().__init__()
+        self._need = f"needs {columns}x{rows}; agents go on"
+
+    def compose(self) -> ComposeResult:
+        """The line."""
+        yield Lines(id="small")
+
+    def on_mount(self) -> None:
+        """Fill it."""
+        self.query_one("#small", Lines).set_rows([row(self._need, "warn")])
+
+
+def _title(title: str, hint: str) -> list[Row]:
+    return [
+        *wrap((Piece(one_line(title, 200), "strong"),), _WIDTH),
+        *wrap((Piece(hint, "muted"),), _WIDTH),
+    ]

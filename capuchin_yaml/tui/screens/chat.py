@@ -1,0 +1,282 @@
+"""The chat: conversations at the left, one transcript, what waits, and the composer."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Input
+
+from capuchin_yaml.errors import CapuchinError
+from capuchin_yaml.tui.desk import TalkChanged
+from capuchin_yaml.tui.draw.bars import queue_rows, status_row, strip_rows, talk_rows
+from capuchin_yaml.tui.draw.rows import Row, row
+from capuchin_yaml.tui.gateway import TalkRow
+from capuchin_yaml.tui.model.talk import Change, Talk
+from capuchin_yaml.tui.screens.frame import Frame
+from capuchin_yaml.tui.widgets.composer import Composer
+from capuchin_yaml.tui.widgets.lines import Lines
+from capuchin_yaml.tui.widgets.picklist import Pick, PickList
+from capuchin_yaml.tui.widgets.transcript import Transcript
+
+TWICE_S = 2.0
+"""The second ctrl+c or Esc must come within this time."""
+_QUEUE_ROWS = 4
+
+
+class ChatScreen(Frame):
+    """One conversation at a time; drafts are kept for each."""
+
+    CSS_PATH = "chat.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+b", "talks", "conversations", id="chat.talks"),
+        Binding("ctrl+n", "app.new_talk", "new", id="chat.new"),
+        Binding("slash", "filter", "filter", show=False, id="chat.filter"),
+        Binding("escape", "compose", "composer", show=False, id="chat.compose"),
+        Binding("ctrl+c", "interrupt", "copy or cancel", show=False, id="chat.copy"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.talk: Talk | None = None
+        self._changes: list[Change] = []
+        self._first_press: tuple[str, float] = ("", float("-inf"))
+
+    def compose(self) -> ComposeResult:
+        """The panes."""
+        yield Lines(id="top")
+        yield Lines(id="banner")
+        with Horizontal(id="body"):
+            with Vertical(id="side"):
+                yield Input(placeholder="filter", id="filter", compact=True)
+                yield PickList(id="talks")
+            with Vertical(id="main"):
+                yield Transcript(id="transcript")
+                yield Lines(id="pill")
+                yield Lines(id="queue")
+                yield Lines(id="strip")
+                yield Composer(id="composer")
+        yield Lines(id="status")
+
+    def on_mount(self) -> None:
+        """Start in the composer."""
+        self.query_one(Composer).focus()
+        self.draw()
+
+    def on_resize(self) -> None:
+        """Bars are cut for the width."""
+        self.draw()
+
+    def open(self, conversation: str) -> None:
+        """Show a conversation; the draft of the one before is kept."""
+        if self.talk is not None and self.talk.id == conversation:
+            self._close_side()
+            return
+        composer = self.query_one(Composer)
+        drafts = self.capuchin.drafts
+        if self.talk is not None:
+            drafts.put(self.talk.id, composer.text)
+            self.desk.detach(self.talk.id)
+        elif composer.text.strip() and not drafts.get(conversation).strip():
+            # Words written before any conversation was open belong to the first one.
+            drafts.put(conversation, composer.text)
+        self.talk = self.desk.attach(conversation)
+        self._changes.clear()
+        self.query_one(Transcript).show(self.talk)
+        composer.text = drafts.get(conversation)
+        composer.move_cursor(composer.document.end)
+        self._close_side()
+        self.draw()
+
+    def expand(self, draft: str) -> str:
+        """A draft with held pastes in place."""
+        return self.query_one(Composer).pasted.expand(draft)
+
+    def focus_composer(self) -> None:
+        """Go to the composer."""
+        self.query_one(Composer).focus()
+
+    def take(self, change: TalkChanged) -> None:
+        """Remember changes of the shown talk until the next drawing."""
+        if self.talk is not None and change.talk == self.talk.id:
+            self._changes.extend(change.changes)
+
+    def draw(self) -> None:
+        """Bring everything up to date."""
+        if not self.is_mounted:
+            return
+        talk, fleet, now = self.talk, self.desk.fleet, self.now()
+        self.draw_frame(talk)
+        if self._changes:
+            changes, self._changes = self._changes, []
+            self.query_one(Transcript).take(changes)
+        pending = self.desk.outbox.of(talk.id) if talk else []
+        queue = queue_rows(talk.queued if talk else [], pending)
+        if len(queue) > _QUEUE_ROWS:
+            rest = len(queue) - _QUEUE_ROWS + 1
+            queue = [*queue[: _QUEUE_ROWS - 1], row(f"  and {rest} more", "muted")]
+        self.query_one("#queue", Lines).set_rows(queue)
+        self.query_one("#strip", Lines).set_rows(strip_rows(fleet.waiting(), talk, now))
+        width = max(self.size.width - 2, 1)
+        keys = "^b list  ^n new  F2 inbox  F1 help" if width > 60 else "F1 help"
+        status = status_row(talk, self.capuchin.notice_row, width, keys)
+        self.query_one("#status", Lines).set_rows([status])
+        self._draw_talks()
+        transcript = self.query_one(Transcript)
+        self._draw_pill(transcript.following, transcript.unseen)
+
+    def _draw_talks(self) -> None:
+        fleet, now = self.desk.fleet, self.now()
+        needle = self.query_one("#filter", Input).value
+
+        def pick(entry: TalkRow) -> Pick:
+            status = fleet.status(entry)
+            return Pick(entry.id, lambda width: talk_rows(entry, status, width, now))
+
+        empty: list[Row] = [row("no conversations yet", "muted"), row("ctrl+n starts one", "muted")]
+        if needle:
+            empty = [row("nothing holds that text", "muted"), row("Esc clears it", "muted")]
+        talks = self.query_one("#talks", PickList)
+        talks.set_picks([pick(r) for r in fleet.ordered(needle)], empty)
+
+    @on(PickList.Opened, "#talks")
+    def _open_talk(self, event: PickList.Opened) -> None:
+        self.open(event.key)
+        self.query_one(Composer).focus()
+
+    @on(Input.Changed, "#filter")
+    def _filter(self) -> None:
+        self._draw_talks()
+
+    @on(Input.Submitted, "#filter")
+    def _filtered(self) -> None:
+        self.query_one("#talks", PickList).focus()
+
+    @on(Transcript.Moved)
+    def _moved(self, event: Transcript.Moved) -> None:
+        self._draw_pill(event.following, event.unseen)
+
+    def _draw_pill(self, following: bool, unseen: int) -> None:
+        rows: list[Row] = []
+        if not following:
+            is_reading = self.focused is self.query_one(Transcript)
+            key = "End" if is_reading else "ctrl+End"
+            new = f"{unseen} new · " if unseen else ""
+            rows = [row(f"▼ {new}{key} to follow", "accent")]
+        elif self.talk is None:
+            agents = ", ".join(a.name for a in self.desk.fleet.agents[:5])
+            rows = [row(f"no conversation is open; ctrl+n starts one ({agents or '…'})", "muted")]
+        self.query_one("#pill", Lines).set_rows(rows)
+
+    @on(Transcript.CopyWanted)
+    def _copy(self, event: Transcript.CopyWanted) -> None:
+        self.capuchin.copy_to_clipboard(event.text)
+
+    @on(Composer.ScrollTalk)
+    def _scroll_talk(self, event: Composer.ScrollTalk) -> None:
+        transcript = self.query_one(Transcript)
+        if event.pages:
+            transcript.action_page(event.pages)
+        else:
+            transcript.action_follow()
+
+    @on(Composer.Submitted)
+    def _submit(self, event: Composer.Submitted) -> None:
+        talk = self.talk
+        if talk is None:
+            self.capuchin.say("no conversation is open: ctrl+n starts one, the draft stays", "warn")
+            self.capuchin.action_new_talk()
+            return
+        if talk.is_over:
+            self.capuchin.say(f"this conversation is {talk.status}; the draft stays", "warn")
+            return
+        self.desk.send(talk.id, event.text)
+        self.query_one(Composer).text = ""
+        self.capuchin.drafts.put(talk.id, "")
+        self.query_one(Transcript).action_follow()
+
+    @on(Composer.Refused)
+    def _refused(self, event: Composer.Refused) -> None:
+        self.capuchin.say(event.why, "warn")
+
+    @on(Composer.Changed)
+    def _drafted(self) -> None:
+        talk = self.talk.id if self.talk else ""
+        self.capuchin.drafts.put(talk, self.query_one(Composer).text)
+
+    @on(Composer.TakeBack)
+    def take_back(self) -> None:
+        """Put the newest message that has not gone out back into the composer."""
+        composer = self.query_one(Composer)
+        entry = self.desk.outbox.take_back(self.talk.id) if self.talk else None
+        if entry is None:
+            self.capuchin.say("no message here can be taken back")
+            return
+        draft = composer.text
+        composer.put(f"{entry.text}\n{draft}" if draft.strip() else entry.text)
+        self.draw()
+
+    @on(Composer.Interrupted)
+    def _interrupted(self, event: Composer.Interrupted) -> None:
+        self._interrupt(event.key)
+
+    def action_interrupt(self) -> None:
+        """Copy what is selected, else count as one of two presses that cancel the turn."""
+        self._interrupt("ctrl+c")
+
+    def _interrupt(self, key: str) -> None:
+        selected = self.get_selected_text()
+        if key == "ctrl+c" and selected:
+            self.capuchin.copy_to_clipboard(selected)
+            self.clear_selection()
+            return
+        if self.talk is None or not self.talk.is_running:
+            if key == "ctrl+c":
+                self.capuchin.say("nothing runs here; ctrl+q leaves the TUI")
+            return
+        now = self.desk.clock()
+        first, at = self._first_press
+        if first == key and now - at <= TWICE_S:
+            self._first_press = ("", float("-inf"))
+            self.cancel_turn()
+        else:
+            self._first_press = (key, now)
+            self.capuchin.say(f"{key} again cancels the turn", "warn")
+
+    def cancel_turn(self) -> None:
+        """Ask the workflow to end the turn; the screen changes when it says so."""
+        if self.talk is not None:
+            self.desk.spawn(self._cancel(self.talk.id))
+
+    async def _cancel(self, conversation: str) -> None:
+        try:
+            if not await self.desk.cancel_turn(conversation):
+                self.capuchin.say("no turn was running")
+        except CapuchinError as error:
+            self.capuchin.say(f"not cancelled: {error}", "bad")
+
+    def action_talks(self) -> None:
+        """Go to the list of conversations, or back to the composer."""
+        talks = self.query_one("#talks", PickList)
+        if self.focused is talks:
+            self.action_compose()
+            return
+        self.add_class("-side")
+        talks.focus()
+
+    def action_filter(self) -> None:
+        """Go to the filter of the list."""
+        self.add_class("-side")
+        self.query_one("#filter", Input).focus()
+
+    def action_compose(self) -> None:
+        """Clear the filter and go to the composer."""
+        self.query_one("#filter", Input).value = ""
+        self._close_side()
+        self.query_one(Composer).focus()
+
+    def _close_side(self) -> None:
+        self.remove_class("-side")

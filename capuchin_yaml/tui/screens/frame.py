@@ -1,0 +1,62 @@
+"""What every full screen shares: the bars around it, and the desk behind it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
+from textual.screen import Screen
+
+from capuchin_yaml.tui.desk import Desk
+from capuchin_yaml.tui.draw.bars import banner_rows, top_row
+from capuchin_yaml.tui.model.talk import Talk
+from capuchin_yaml.tui.widgets.lines import Lines
+
+if TYPE_CHECKING:
+    from capuchin_yaml.tui.app import CapuchinApp
+
+NARROW = 60
+MEDIUM = 100
+
+
+class Frame(Screen[None]):
+    """A screen with a top bar and a banner that follow the link."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (MEDIUM, "-wide")]  # noqa: RUF012  # the type is fixed by the parent class
+
+    @property
+    def capuchin(self) -> CapuchinApp:
+        """The app, typed."""
+        return cast("CapuchinApp", self.app)
+
+    @property
+    def desk(self) -> Desk:
+        """What is known, and what can be asked for."""
+        return self.capuchin.desk
+
+    def now(self) -> datetime:
+        """Now, for ages."""
+        return datetime.now(UTC)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether only one pane fits."""
+        return self.size.width < NARROW
+
+    def draw_frame(self, talk: Talk | None) -> None:
+        """Bring top bar and banner up to date."""
+        fleet = self.desk.fleet
+        gateway = self.desk.gateway
+        project = gateway.project if gateway is not None else ""
+        waiting = len(fleet.waiting()) + len(self.capuchin.board.questions())
+        width = max(self.size.width - 2, 1)
+        self.query_one("#top", Lines).set_rows(
+            [top_row(talk, fleet.link, waiting, project, width)]
+        )
+        now = self.desk.clock()
+        rows = banner_rows(fleet.link, now, now - self.capuchin.started_at)
+        self.query_one("#banner", Lines).set_rows(rows[:1] if self.is_narrow else rows)
+
+    def draw(self) -> None:
+        """Bring everything up to date; called at most ten times a second."""
+        raise NotImplementedError

@@ -1,0 +1,282 @@
+"""The inbox: every waiting item of all conversations, read whole and answered on purpose."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+
+from capuchin_yaml.errors import CapuchinError
+from capuchin_yaml.items import Item
+from capuchin_yaml.terminal_text import one_line
+from capuchin_yaml.tui.draw.bars import status_row
+from capuchin_yaml.tui.draw.clock import since
+from capuchin_yaml.tui.draw.item import (
+    deadline,
+    item_line,
+    item_rows,
+    question_line,
+    question_rows,
+    talk_rows,
+)
+from capuchin_yaml.tui.draw.rows import Piece, Row, row
+from capuchin_yaml.tui.gateway import InboxRow
+from capuchin_yaml.tui.model.answers import answers
+from capuchin_yaml.tui.model.verdict import told
+from capuchin_yaml.tui.notices import Question
+from capuchin_yaml.tui.screens.answering import Answering
+from capuchin_yaml.tui.screens.frame import Frame
+from capuchin_yaml.tui.widgets.item_detail import ItemDetail
+from capuchin_yaml.tui.widgets.lines import Lines
+from capuchin_yaml.tui.widgets.picklist import Pick, PickList
+
+
+class InboxScreen(Frame):
+    """List and detail. Moving in the list shows an item; answering takes opening it first."""
+
+    CSS_PATH = "inbox.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,f2", "back", "back", id="inbox.back"),
+        Binding("g", "go", "go to the talk", id="inbox.go"),
+        Binding("e", "exact", "exact text", id="inbox.exact"),
+        Binding("n", "step(1)", "next", id="inbox.next"),
+        Binding("p", "step(-1)", "previous", id="inbox.previous"),
+        Binding("tab,right", "detail", "to the detail", show=False, id="inbox.detail"),
+        Binding("shift+tab,left", "list", "to the list", show=False, id="inbox.list"),
+    ]
+
+    def __init__(self, focus_item: str = "") -> None:
+        super().__init__()
+        self._focus_item = focus_item
+        self._row: InboxRow | None = None
+        self._item: Item | None = None
+        self._question: Question | None = None
+        self._problem = ""
+        self._exact = False
+        self._attached: set[str] = set()
+        self._answering = Answering(self)
+
+    def compose(self) -> ComposeResult:
+        """The panes."""
+        yield Lines(id="top")
+        yield Lines(id="banner")
+        with Horizontal(id="body"):
+            yield PickList(id="items")
+            with Vertical(id="pane"):
+                yield Lines(id="facts")
+                yield ItemDetail(self.capuchin.guard, self.capuchin.event_clock, id="detail")
+                yield Lines(id="keys")
+        yield Lines(id="status")
+
+    def on_mount(self) -> None:
+        """Start in the list, at the item that was asked for."""
+        self.query_one(PickList).focus()
+        self.draw()
+        if self._focus_item:
+            self.query_one(PickList).mark(self._focus_item)
+
+    def on_unmount(self) -> None:
+        """Let go of the conversations that were watched for their items."""
+        self.capuchin.guard.show(None)
+        keep = self.capuchin.chat.talk
+        for conversation in self._attached:
+            if keep is None or keep.id != conversation:
+                self.desk.detach(conversation)
+
+    def on_resize(self) -> None:
+        """Bars are cut for the width."""
+        self.draw()
+
+    @property
+    def item(self) -> Item | None:
+        """The item on show, as its workflow tells it."""
+        return self._item
+
+    @property
+    def question(self) -> Question | None:
+        """The program's own question on show."""
+        return self._question
+
+    @property
+    def detail(self) -> ItemDetail:
+        """The pane where answer keys live."""
+        return self.query_one(ItemDetail)
+
+    def draw(self) -> None:
+        """Bring everything up to date."""
+        if not self.is_mounted:
+            return
+        self.draw_frame(None)
+        self._draw_list()
+        self._refresh_item()
+        self.draw_facts()
+        width = max(self.size.width - 2, 1)
+        keys = "Enter opens · n p step · g talk · e exact · Esc back"
+        status = status_row(None, self.capuchin.notice_row, width, keys)
+        self.query_one("#status", Lines).set_rows([status])
+
+    def _draw_list(self) -> None:
+        now = self.now()
+        rows = self.desk.fleet.waiting()
+        if self._row is not None and all(r.id != self._row.id for r in rows):
+            # What was just decided stays until the reader goes on.
+            rows = [*rows, self._row]
+
+        def pick(entry: InboxRow) -> Pick:
+            return Pick(entry.id, lambda width: item_line(entry, width, now))
+
+        def ask(question: Question) -> Pick:
+            return Pick(question.id, lambda width: question_line(question, width))
+
+        picks = [ask(q) for q in self.capuchin.board.questions()] + [pick(r) for r in rows]
+        empty = [row("nothing waits for you", "muted")]
+        self.query_one(PickList).set_picks(picks, empty)
+
+    @on(PickList.Moved, "#items")
+    def _moved(self, event: PickList.Moved) -> None:
+        self._show(event.key)
+
+    @on(PickList.Opened, "#items")
+    def _opened(self, event: PickList.Opened) -> None:
+        self._show(event.key)
+        self.action_detail()
+
+    def _show(self, key: str) -> None:
+        """Show an item that is not on show yet."""
+        if self._row is not None and self._row.id == key:
+            return
+        if self._question is not None and self._question.id == key:
+            return
+        self._answering.drop()
+        self._item, self._row, self._question, self._problem = None, None, None, ""
+        self._question = next((q for q in self.capuchin.board.questions() if q.id == key), None)
+        self._row = next((r for r in self.desk.fleet.waiting() if r.id == key), None)
+        self.detail.show(None, None)
+        if self._row is not None:
+            self.desk.attach(self._row.conversation)
+            self._attached.add(self._row.conversation)
+            self.desk.spawn(self._read(self._row))
+        self._refresh_item()
+        self.draw_facts()
+
+    async def _read(self, wanted: InboxRow) -> None:
+        problem = ""
+        try:
+            item = await self.desk.read_item(wanted.conversation, wanted.id)
+        except CapuchinError as error:
+            item, problem = None, str(error)
+        if self._row is None or self._row.id != wanted.id or not self.is_mounted:
+            return
+        self._item, self._problem = item or self._item, problem
+        self._show_item()
+        self.draw_facts()
+
+    def _refresh_item(self) -> None:
+        """Follow what the log says of the item on show."""
+        if self._row is None:
+            if self._question is not None:
+                self._show_question(self._question)
+            return
+        talk = self.desk.talk(self._row.conversation)
+        newest = talk.items.get(self._row.id)
+        if newest is not None and talk.is_current and newest != self._item:
+            self._item = newest
+            self._problem = ""
+        self._show_item()
+
+    def _show_item(self) -> None:
+        item, shown_row = self._item, self._row
+        if item is None or shown_row is None:
+            self.detail.show(None, None)
+            return
+        talk = self.desk.talk(item.conversation)
+        exact = self._exact
+
+        def draw(width: int) -> list[Row]:
+            return item_rows(
+                item, width, agent=talk.agent or shown_row.agent, version=talk.version, exact=exact
+            )
+
+        def context(width: int) -> list[Row]:
+            return talk_rows(talk.entries, width)
+
+        is_open = item.id in talk.items and item.id not in talk.decided
+        self.detail.answer_keys = frozenset(a.key for a in answers(item))
+        key = (item.id, item.digest, item.revision) if is_open else None
+        self.detail.show(key, draw, context)
+
+    def _show_question(self, question: Question) -> None:
+        is_open = question in self.capuchin.board.questions()
+        self.detail.answer_keys = frozenset(o.key for o in question.options)
+        key = (question.id, "", 0) if is_open else None
+        self.detail.show(key, lambda width: question_rows(question, width))
+
+    def draw_facts(self) -> None:
+        """The line above the detail and the line of keys below it."""
+        self.query_one("#facts", Lines).set_rows([self._facts()])
+        self.query_one("#keys", Lines).set_rows([self._answering.keys_row()])
+
+    def _facts(self) -> Row:
+        if self._question is not None:
+            return row("question of capuchin itself", "strong")
+        if self._row is None:
+            return row("nothing is open", "muted")
+        decided = self.desk.talk(self._row.conversation).decided.get(self._row.id)
+        if decided is not None:
+            return row(f"✔ {told(decided, self.capuchin.user)}", "ok")
+        if self._problem:
+            return row(f"✖ cannot be read, so not answered: {one_line(self._problem, 200)}", "bad")
+        if self._item is None:
+            return row("reading it from its conversation…", "muted")
+        now = self.now()
+        left = deadline(self._item.due, self._item.then, now)
+        wait = since(self._item.requested_at, now)
+        kind = one_line(self._item.kind, 20)
+        head = f"{kind} · " if not self.is_narrow else ""
+        return (Piece(f"{head}waits {wait} · ", "strong"), Piece(left, "warn"))
+
+    @on(ItemDetail.Painted)
+    def _painted(self) -> None:
+        self.draw_facts()
+        self._answering.watch_arming()
+
+    @on(ItemDetail.Answered)
+    def _answered(self, event: ItemDetail.Answered) -> None:
+        self._answering.press(event.key, event.at)
+
+    def action_detail(self) -> None:
+        """Go to the detail of the marked item."""
+        if self._row is not None or self._question is not None:
+            self.add_class("-open")
+            self.detail.focus()
+
+    def action_list(self) -> None:
+        """Go to the list."""
+        self.remove_class("-open")
+        self.query_one(PickList).focus()
+
+    def action_step(self, step: int) -> None:
+        """Show the next or the previous item."""
+        self.query_one(PickList).action_move(step)
+
+    def action_exact(self) -> None:
+        """Change between arguments laid out and the exact text."""
+        self._exact = not self._exact
+        self._show_item()
+
+    def action_go(self) -> None:
+        """Leave the inbox for the item's conversation."""
+        if self._row is not None:
+            conversation = self._row.conversation
+            self.app.pop_screen()
+            self.capuchin.chat.open(conversation)
+
+    def action_back(self) -> None:
+        """Leave; nothing is decided by it."""
+        if self.is_narrow and self.has_class("-open"):
+            self.action_list()
+        else:
+            self.app.pop_screen()

@@ -1,0 +1,56 @@
+"""The terminal belongs to the TUI alone: what anything else prints goes to a log file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_PRIVATE = 0o600
+
+
+def can_run() -> str | None:
+    """Why no TUI can be drawn here, with what to do instead; None when it can."""
+    for stream, name in ((sys.__stdin__, "input"), (sys.__stdout__, "output")):
+        if stream is None or not stream.isatty():
+            return f"the {name} is no terminal; use `capuchin chat` or `capuchin send` instead"
+    term = os.environ.get("TERM", "")
+    if term in ("", "dumb"):
+        shown = repr(term) if term else "not set"
+        return f"TERM is {shown}, so no screen can be drawn; use `capuchin chat` instead"
+    return None
+
+
+@contextmanager
+def sole_terminal(log_file: Path | None) -> Iterator[None]:
+    """Give Textual a descriptor of its own, and turn descriptors 1 and 2 to `log_file`.
+
+    So native code, child processes, warnings and `print` of any thread cannot paint on the
+    screen. Without a file their output is dropped.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    target = str(log_file) if log_file is not None else os.devnull
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    log_fd = os.open(target, flags, _PRIVATE)
+    kept_out, kept_err = os.dup(1), os.dup(2)
+    screen = os.fdopen(os.dup(kept_out), "w", encoding="utf-8", errors="backslashreplace")
+    before = (sys.__stdout__, sys.__stderr__)
+    os.dup2(log_fd, 1)
+    os.dup2(log_fd, 2)
+    os.close(log_fd)
+    # Why: Textual draws on sys.__stderr__ and asks sys.__stdout__ for the window's size.
+    sys.__stdout__, sys.__stderr__ = screen, screen  # type: ignore[misc]  # they are Final
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        sys.__stdout__, sys.__stderr__ = before  # type: ignore[misc]  # they are Final
+        os.dup2(kept_out, 1)
+        os.dup2(kept_err, 2)
+        os.close(kept_out)
+        os.close(kept_err)
+        screen.close()

@@ -1,0 +1,98 @@
+"""The TUI on the fake gateway, for tests in a real terminal: `python demo.py [SCENE]`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from fake_gateway import FakeGateway
+
+from capuchin_yaml.spec import VariableSpec
+from capuchin_yaml.tui.app import run_tui
+from capuchin_yaml.tui.gateway import AgentCard, Gateway
+
+REPLY = """Order **A-1001** was late, so a refund is fair.
+
+- ordered 3 November, delivered 21 November
+- paid `42.00 USD`
+
+```json
+{"order_id": "A-1001", "paid_cents": 4200}
+```
+"""
+
+
+def scene() -> FakeGateway:
+    """Some conversations, one of them waiting."""
+    from datetime import UTC, datetime
+
+    fake = FakeGateway(now=datetime.now(UTC))
+    fake.cards = (
+        AgentCard(
+            "billing",
+            "1.2.0",
+            "Looks up orders and refunds them.",
+            policy="denylist: asks before billing.issue_refund; everything else runs",
+        ),
+        AgentCard(
+            "sales",
+            "0.3.0",
+            "Answers questions about products.",
+            variables={"company": VariableSpec(required=True)},
+            injected=("tenant",),
+        ),
+        AgentCard("broken", problem="agents/broken.yaml:4:3: model has no key 'max_ouput_tokens'"),
+    )
+    old = fake.add("triage", title="Sort the mail of Monday")
+    fake.pin(old)
+    fake.turn(old, "Sort the mail of Monday")
+    fake.say(old, "Done: 14 letters in 3 heaps.")
+    fake.end(old)
+    talk = fake.add("billing", id="demo.billing-a91f00", title="")
+    fake.pin(talk, "rehearsal")
+    fake.turn(talk, "I need a refund for order A-1001")
+    fake.say(talk, "Looking the order up…")
+    lookup = fake.call(
+        talk, 1, "billing.lookup_order", '{"order_id":"A-1001"}', "allow", "lookup_order"
+    )
+    fake.run(talk, lookup, '{"order_id": "A-1001", "paid_cents": 4200, "late": true}')
+    fake.say(talk, REPLY)
+    fake.call(talk, 2)
+    fake.open_item(talk, 2)
+    return fake
+
+
+async def noise() -> None:
+    """Prints by every way there is, while the screen is painted."""
+    import subprocess
+    import warnings
+
+    while True:
+        await asyncio.sleep(0.2)
+        print("STRAY print")
+        sys.stderr.write("STRAY stderr\n")
+        os.write(1, b"STRAY fd1\n")
+        os.write(2, b"STRAY fd2\n")
+        warnings.warn("STRAY warning", stacklevel=1)
+        subprocess.run(["echo", "STRAY child"], check=False)
+
+
+def main() -> int:
+    """Run one scene."""
+    which = sys.argv[1] if len(sys.argv) > 1 else "demo"
+    tasks: list[asyncio.Task[None]] = []
+
+    async def connect() -> Gateway:
+        if which == "noise":
+            tasks.append(asyncio.create_task(noise()))
+        return scene()
+
+    log = Path(os.environ["TUI_LOG"]) if "TUI_LOG" in os.environ else None
+    start = "demo.billing-a91f00" if which != "empty" else None
+    return run_tui(connect, start=start, log_file=log)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
