@@ -43,7 +43,7 @@ from capuchin_yaml.spec import JsonValue
 
 NO_OUTPUT = "(no output)"
 MAX_DEPTH = 100
-MAX_PARTS = 2_000_000
+MAX_PARTS = 500_000
 """Most values in one result: shared parts count each time they occur, as in the JSON."""
 MAX_CHARACTERS = 64 * 1024 * 1024
 """Most characters of all texts in one structured result; the engine caps far below."""
@@ -71,9 +71,11 @@ def result_text(value: object) -> str:
     except ToolFailed:
         raise
     except UnicodeEncodeError:
-        _refuse("it holds half of a surrogate pair, which is no valid text")
+        _refuse("holds half of a surrogate pair, which is no valid text")
     except Exception as error:  # code of the value's own class may raise anything
-        _refuse(f"{type(error).__name__} while reading a {type(value).__name__!r}: {error}")
+        _refuse(
+            f"is a {type(value).__name__!r} that cannot be read: {type(error).__name__}: {error}"
+        )
     return text if text.strip() else NO_OUTPUT
 
 
@@ -98,15 +100,15 @@ class _Plain:
         """Return `value` as plain JSON values."""
         self._parts += 1
         if self._parts > MAX_PARTS:
-            _refuse(f"it holds more than {MAX_PARTS} values")
+            _refuse(f"holds more than {MAX_PARTS} values")
         if isinstance(value, enum.Enum):
             return self.of(value.value)
         if value is None or isinstance(value, bool | str | int | float):
             return self._scalar(value)
         if id(value) in self._open:
-            _refuse("it holds itself")
+            _refuse("holds itself")
         if len(self._open) >= MAX_DEPTH:
-            _refuse(f"it is nested more than {MAX_DEPTH} deep")
+            _refuse(f"is nested more than {MAX_DEPTH} deep")
         self._open.add(id(value))
         try:
             return self._converted(value)
@@ -120,16 +122,16 @@ class _Plain:
             case str():
                 self._characters += len(value)
                 if self._characters > MAX_CHARACTERS:
-                    _refuse(f"its texts hold more than {MAX_CHARACTERS} characters")
+                    _refuse(f"holds texts of more than {MAX_CHARACTERS} characters")
                 return str.__str__(value)
             case int():
                 # Why: Python refuses to write longer integers, its guard against slow work.
                 if value.bit_length() > 10_000:
-                    _refuse("it holds a whole number of more than 3000 digits")
+                    _refuse("holds a whole number of more than 3000 digits")
                 return int(value)
             case float():
                 if not math.isfinite(value):
-                    _refuse(f"it holds {value!r}, which JSON cannot; return None or a text")
+                    _refuse(f"holds {value!r}, which JSON cannot; return None or a text")
                 return float(value)
 
     def _converted(self, value: object) -> JsonValue:
@@ -142,7 +144,7 @@ class _Plain:
                 return value.total_seconds()
             case decimal.Decimal():
                 if not value.is_finite():
-                    _refuse(f"it holds {value!s}, which JSON cannot; return None or a text")
+                    _refuse(f"holds {value!s}, which JSON cannot; return None or a text")
                 return str(value)
             case tuple() if hasattr(value, "_fields"):
                 return {name: self.of(getattr(value, name)) for name in value._fields}
@@ -163,18 +165,18 @@ class _Plain:
             return {name: self.of(getattr(value, name)) for name in names}
         if not isinstance(value, type):
             if hasattr(value, "__pydantic_serializer__"):
-                return self.of(value.model_dump(mode="json"))
+                return self.of(value.model_dump(mode="json", warnings=False))
             if hasattr(value, "dtype") and hasattr(value, "tolist"):
                 return self.of(value.tolist())  # a numpy scalar gives a scalar here
         if inspect.iscoroutine(value):
             value.close()  # else Python warns, much later and elsewhere
-            _refuse("it is a coroutine: the tool calls an async function without await")
+            _refuse("is a coroutine: the tool calls an async function without await")
         if inspect.isawaitable(value):
-            _refuse("it still waits to be awaited: write 'async def' and 'await'")
+            _refuse("still waits to be awaited: write 'async def' and 'await'")
         if isinstance(value, Iterator) or inspect.isasyncgen(value):
-            _refuse("it is a generator or iterator, which gives its values once; return a list")
+            _refuse("is a generator or iterator, which gives its values once; return a list")
         _refuse(
-            f"it holds a {type(value).__module__}.{type(value).__qualname__}; return text, "
+            f"holds a {type(value).__module__}.{type(value).__qualname__}; return text, "
             "numbers, lists, dicts or a dataclass"
         )
 
@@ -183,14 +185,14 @@ class _Plain:
         for key, inner in value.items():
             name = self._key(key)
             if name in out:
-                _refuse(f"two of its keys are written {name!r}")
+                _refuse(f"has two keys that are written {name!r}")
             out[name] = self.of(inner)
         return out
 
     def _key(self, key: object) -> str:
         plain = self.of(key)
         if isinstance(plain, list | dict):
-            _refuse(f"a key of it is a {type(key).__name__}; use texts as keys")
+            _refuse(f"has a key that is a {type(key).__name__}; use texts as keys")
         return plain if isinstance(plain, str) else json.dumps(plain)
 
 
@@ -198,7 +200,7 @@ def _decoded(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        _refuse("it holds bytes that are no UTF-8; return text, such as their base64 form")
+        _refuse("holds bytes that are no UTF-8; return text, such as their base64 form")
 
 
 def _sort_key(plain: JsonValue) -> str:
@@ -206,4 +208,5 @@ def _sort_key(plain: JsonValue) -> str:
 
 
 def _refuse(why: str) -> NoReturn:
-    raise ToolFailed(f"the tool ran to its end, but what it returned cannot be sent: {why}")
+    # Why: the reason may quote the value, and this text must itself be fit to send.
+    raise ToolFailed(f"the result {why}".encode("utf-8", "backslashreplace").decode())
