@@ -237,15 +237,16 @@ def to_json(event: Event) -> dict[str, JsonValue]:
 
 def decode(value: Mapping[str, Any]) -> Event:
     """Read one event; unknown fields are ignored, an unknown kind or shape is an `UnknownEvent`."""
-    cls = _BY_KIND.get(str(value.get("kind")))
+    kind, offset = value.get("kind"), value.get("offset")
+    cls = _BY_KIND.get(kind) if isinstance(kind, str) else None
     if cls is not None:
         try:
             return cls(**{name: value[name] for name in _FIELDS[cls] if name in value})
         except TypeError:
             pass  # a required field is missing: a shape of another release
     return UnknownEvent(
-        offset=int(value.get("offset", -1)),
+        offset=offset if isinstance(offset, int) else -1,
         time=str(value.get("time", "")),
-        name=str(value.get("kind")),
+        name=str(kind),
         data=dict(value),
     )

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
-_AMOUNT = re.compile(r"\d{1,12}(\.\d{1,12})?")
+_AMOUNT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 _CURRENCY = re.compile(r"[A-Z]{3}")
 
 
@@ -29,9 +29,7 @@ def parse_amount(text: str) -> str:
         ValueError: a sign, an exponent, a symbol, a comma, or more than 12 digits on a side.
     """
     if not _AMOUNT.fullmatch(text):
-        raise ValueError(
-            f"{text!r} is not an amount: write digits with a point, such as \"0.25\""
-        )
+        raise ValueError(f'{text!r} is not an amount: write digits with a point, such as "0.25"')
     whole, _, fraction = text.partition(".")
     whole = whole.lstrip("0") or "0"
     return f"{whole}.{fraction}" if fraction else whole

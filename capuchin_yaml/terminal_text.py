@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 # Why: these are drawn as nothing or change the order of what is drawn, so a person could
@@ -9,13 +10,16 @@ import unicodedata
 # marks, bidi controls, tags, soft hyphen; Zl and Zp are separators that terminals may break on.
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _JOINER = "\u200d"
-# Blank letters and fillers that are not in a format class but are drawn as nothing.
-_BLANK = frozenset("\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800")
+# Letters, marks and fillers that are not in a format class but are drawn as nothing.
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0\u2800")
+_TEXT_OR_EMOJI = "\ufe0e\ufe0f"
+_KEYCAP = "\u20e3"
+_EMOJI = re.compile("[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]")
 _VARIATION = frozenset(map(chr, range(0xFE00, 0xFE10)))
 
 
 def visible(text: str, *, keep_newlines: bool = True) -> str:
-    """Return `text` with every control, bidi, zero-width and blank mark written as `\\xNN` or `\\u{NN}`.
+    """Return `text` with control, bidi, zero-width and blank marks as `\\xNN` or `\\u{NN}`.
 
     Newlines stay (unless `keep_newlines` is false), a carriage return before a newline is
     dropped, tabs become `\\t`. A zero-width joiner stays between two symbols, where it forms
@@ -32,9 +36,7 @@ def visible(text: str, *, keep_newlines: bool = True) -> str:
             continue
         elif char == "\t":
             out.append("\\t")
-        elif char == _JOINER and _joins_symbols(text, i):
-            out.append(char)
-        elif char in _VARIATION and i > 0 and unicodedata.category(text[i - 1]) in ("So", "Sm"):
+        elif _joins_symbols(text, i) or _varies_symbol(text, i):
             out.append(char)
         elif (
             unicodedata.category(char) in _HIDDEN_CATEGORIES
@@ -51,11 +53,29 @@ def visible(text: str, *, keep_newlines: bool = True) -> str:
 def one_line(text: str, width: int) -> str:
     """Return `visible` text on one line, cut to `width` code points with a visible mark."""
     line = " ".join(visible(text, keep_newlines=True).split())
-    return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
+    if len(line) <= width:
+        return line
+    if width <= 0:
+        return ""
+    # Why: a joiner or variation mark at the cut has lost the symbol that made it harmless.
+    return line[: width - 1].rstrip(_JOINER + "".join(_VARIATION)) + "…"
+
+
+def _varies_symbol(text: str, i: int) -> bool:
+    """Whether this mark chooses the text or emoji form of the symbol in front of it."""
+    if text[i] not in _TEXT_OR_EMOJI or i == 0:
+        return False
+    before = text[i - 1]
+    is_symbol = ord(before) >= 0xA9 and unicodedata.category(before) in ("So", "Sm")
+    return is_symbol or (before in "0123456789#*" and text[i + 1 : i + 2] == _KEYCAP)
 
 
 def _joins_symbols(text: str, i: int) -> bool:
-    def is_symbol(char: str) -> bool:
-        return unicodedata.category(char) in ("So", "Sk") or char in _VARIATION
+    """Whether this joiner makes one emoji of those around it."""
+    if text[i] != _JOINER or not 0 < i < len(text) - 1:
+        return False
+    return (_is_emoji(text[i - 1]) or _varies_symbol(text, i - 1)) and _is_emoji(text[i + 1])
 
-    return 0 < i < len(text) - 1 and is_symbol(text[i - 1]) and is_symbol(text[i + 1])
+
+def _is_emoji(char: str) -> bool:
+    return bool(_EMOJI.match(char)) and unicodedata.category(char) in ("So", "Sm", "Sk")
