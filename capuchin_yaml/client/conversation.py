@@ -27,7 +27,7 @@ from capuchin_yaml.client.requests import (
     envelope,
 )
 from capuchin_yaml.client.visibility import memo_value
-from capuchin_yaml.client.watch import Reconnected, Reconnecting, settled, watched
+from capuchin_yaml.client.watch import Bookmark, Reconnected, Reconnecting, settled, watched
 from capuchin_yaml.engine import contract
 from capuchin_yaml.errors import ConversationBlocked
 from capuchin_yaml.events import ConversationStatus, Event, decode
@@ -45,6 +45,7 @@ class Conversation:
         self._link = link
         self.id = conversation_id
         """The whole id, which is the workflow id."""
+        self._bookmark = Bookmark()
 
     def __repr__(self) -> str:
         return f"Conversation({self.id!r})"
@@ -184,7 +185,7 @@ class Conversation:
         Raises:
             ConversationNotFound, UnsafeState, RequestRefused: as the names say.
         """
-        return watched(self._link, self.id, since, self._new_events)
+        return watched(self._link, self.id, self._bookmark, since, self._new_events)
 
     async def settle(self) -> ConversationState:
         """Wait until nothing goes on without a person: idle, waiting, blocked, closed or failed.
@@ -195,7 +196,7 @@ class Conversation:
             WorkerUnavailable: work waits and no worker takes it.
             ConversationNotFound, ServerUnavailable: as the names say.
         """
-        return await settled(self._link, self.id, self.state)
+        return await settled(self._link, self.id, self._bookmark, self.state)
 
     async def partial(self) -> Partial | None:
         """Return the newest end of the reply that is being written; None when none is.
