@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,15 +139,9 @@ def _tool_problems(tool: Tool) -> list[str]:
     problems += [
         f"its docstring describes {name!r}, which is no parameter"
         for name in documented
-        if name not in properties and name not in _parameter_names(tool)
+        if name not in properties and name not in inspect.signature(tool.function).parameters
     ]
     return problems
-
-
-def _parameter_names(tool: Tool) -> Sequence[str]:
-    import inspect
-
-    return list(inspect.signature(tool.function).parameters)
 
 
 def _schema_problems(schema: Mapping[str, JsonValue]) -> list[str]:

@@ -51,8 +51,10 @@ def output_to_log(log: logging.Logger) -> Iterator[None]:
     """Send what Python code prints on stdout and stderr to `log` while the block runs.
 
     It is process-wide: other threads' prints are captured too. Writes below Python (a C
-    library, a child process) are not.
+    library, a child process) are not. A set-up of the root logger is undone at the end.
     """
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
     raw = _LogLines(log)
     stream = io.TextIOWrapper(  # type: ignore[type-var]  # raw is enough with write_through
         raw,
@@ -65,3 +67,6 @@ def output_to_log(log: logging.Logger) -> Iterator[None]:
             yield
     finally:
         raw.end_line()
+        # Why: `logging.warning` in a package would set up logging before the program does.
+        root.handlers[:] = handlers
+        root.setLevel(level)

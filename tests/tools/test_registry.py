@@ -6,6 +6,7 @@ import importlib.metadata
 import logging
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,19 @@ def test_a_package_is_imported_once(tmp_path: Path) -> None:
 
     with importable(tmp_path) as registry:
         assert registry.package("acme") is registry.package("acme")
+
+
+def test_threads_that_need_a_package_at_once_import_it_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = "import logging\nlogging.getLogger('acme').warning('ran')\n" + TOOL_SOURCE
+    install(tmp_path, "acme", entries={"acme": "acme_tools"}, modules={"acme_tools.py": source})
+
+    with importable(tmp_path) as registry, ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(registry.find, ["acme.hello"] * 32))
+
+    assert len(found) == 1
+    assert caplog.messages == ["ran"]
 
 
 @pytest.mark.parametrize(
@@ -328,6 +342,18 @@ def test_a_log_handler_that_a_package_makes_at_import_does_not_go_round_in_circl
         log.removeHandler(sys.modules["acme_tools"].handler)
 
     assert caplog.messages.count("later") <= 2
+
+
+def test_a_package_cannot_set_up_the_programs_logging(tmp_path: Path) -> None:
+    source = "import logging\nlogging.basicConfig(level=1, force=True)\n" + TOOL_SOURCE
+    install(tmp_path, "acme", entries={"acme": "acme_tools"}, modules={"acme_tools.py": source})
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+
+    with importable(tmp_path) as registry:
+        registry.package("acme")
+
+    assert (root.handlers, root.level) == before
 
 
 @pytest.mark.parametrize(
