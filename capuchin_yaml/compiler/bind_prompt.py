@@ -9,7 +9,7 @@ from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.scalar_positions import ScalarPositions
 from capuchin_yaml.compiler.wording import shown
 from capuchin_yaml.diagnostics import Span
-from capuchin_yaml.spec import JsonValue, VariableSpec
+from capuchin_yaml.spec import JsonValue, VariableSpec, VariableType
 
 
 def bind_prompt(
@@ -49,19 +49,27 @@ def _check(
             message = f"the prompt uses {shown(name)}, which is injected: the model never sees it"
             help_ = f"declare it under variables too, or remove it: {name}"
         reading.error(problem.id, message, positions.span(problem.start, problem.end), help_)
-    if checked.parsed:
+    # A misspelt name is one mistake, not two.
+    if checked.parsed and not any(p.id == "undefined-variable" for p in checked.problems):
         _report_unused(reading, variables, checked.used)
-    defaults = _defaults(variables)
-    if checked.problems or defaults is None:
+    if checked.problems:
         return
-    shows_rendered = render_problem(node.text, defaults)
-    if shows_rendered is not None:
-        where = (
-            _where(reading)
-            if shows_rendered.id == "empty-prompt"
-            else positions.span(shows_rendered.start, shows_rendered.end)
-        )
-        reading.error(shows_rendered.id, shows_rendered.message, where, shows_rendered.help)
+    if names != frozenset(variables):
+        # Some variable cannot be read, so there is nothing to fill in for it.
+        return
+    values, complete = _sample(variables)
+    shows_rendered = render_problem(node.text, values)
+    if shows_rendered is None:
+        return
+    if not complete and shows_rendered.id not in ("template-escape", "template-too-large"):
+        # It may come from the values made up here.
+        return
+    where = (
+        _where(reading)
+        if shows_rendered.start == shows_rendered.end
+        else positions.span(shows_rendered.start, shows_rendered.end)
+    )
+    reading.error(shows_rendered.id, shows_rendered.message, where, shows_rendered.help)
 
 
 def _known_names(reading: Reading, variables: Mapping[str, VariableSpec]) -> frozenset[str]:
@@ -70,15 +78,23 @@ def _known_names(reading: Reading, variables: Mapping[str, VariableSpec]) -> fro
     return frozenset(variables) | frozenset(block.entries if block is not None else ())
 
 
-def _defaults(variables: Mapping[str, VariableSpec]) -> dict[str, JsonValue] | None:
-    """The values of a conversation that gives none; None when it has to give some."""
-    if any(variable.required for variable in variables.values()):
-        return None
-    return {
-        name: variable.default
-        for name, variable in variables.items()
-        if variable.default is not None
+def _sample(variables: Mapping[str, VariableSpec]) -> tuple[dict[str, JsonValue], bool]:
+    """The values of a conversation that gives only what it must, and whether it gives nothing."""
+    made_up: Mapping[VariableType, JsonValue] = {
+        "string": "x",
+        "integer": 1,
+        "number": 1.5,
+        "boolean": True,
     }
+    values: dict[str, JsonValue] = {}
+    complete = True
+    for name, variable in variables.items():
+        if variable.default is not None:
+            values[name] = variable.default
+        elif variable.required:
+            complete = False
+            values[name] = variable.enum[0] if variable.enum else made_up[variable.type]
+    return values, complete
 
 
 def _report_unused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from capuchin_yaml.compiler.document import Node, Path
@@ -16,6 +17,7 @@ RESERVED_NAMES = frozenset(
         *("None", "True", "False", "or", "range", "self", "true", "set", "with", "dict"),
     }
 )
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _TYPES: Mapping[str, VariableType] = {
     "string": "string",
     "integer": "integer",
@@ -42,7 +44,7 @@ def bind_variables(reading: Reading) -> dict[str, VariableSpec]:
                 entry.key,
                 f"rename it: {name}_",
             )
-        if entry.node.kind == "map":
+        elif entry.node.kind == "map" and _NAME.fullmatch(name):
             variables[name] = _variable(reading, ("variables", name), entry.node)
     return variables
 
@@ -78,7 +80,8 @@ def _variable(reading: Reading, path: Path, node: Node) -> VariableSpec:
     if kind is not None:
         for value in (default, *(choices.items if choices is not None else ())):
             if value is not None and not fits(kind, value.value):
-                _wrong_type(reading, path, kind, value)
+                what = "the default" if value is default else "an enum value"
+                _wrong_type(reading, f"{what} of {path[-1]}", kind, value)
     if default is not None and choices is not None:
         values = [item.value for item in choices.items]
         if default.value not in values:
@@ -91,7 +94,7 @@ def _variable(reading: Reading, path: Path, node: Node) -> VariableSpec:
     if default is not None and required is not None and required.value is True:
         reading.error(
             "needless-key",
-            f"{path[-1]} is required, so its default is never used",
+            f"the variable {path[-1]} is required, so its default is never used",
             node.entries["default"].key,
             "remove the default, or required: true",
         )
@@ -105,16 +108,17 @@ def _variable(reading: Reading, path: Path, node: Node) -> VariableSpec:
     )
 
 
-def _wrong_type(reading: Reading, path: Path, kind: VariableType, value: Node) -> None:
+def _wrong_type(reading: Reading, what: str, kind: VariableType, value: Node) -> None:
     help_ = None
     if kind == "string":
         help_ = f"put it in quotes: {quoted(value.text)}"
+    elif kind == "boolean" and value.text.casefold() in ("yes", "on", "no", "off"):
+        help_ = "true" if value.text.casefold() in ("yes", "on") else "false"
     elif isinstance(value.value, str):
-        actual = next((k for k in ("string",) if fits(_TYPES[k], value.value)), None)
-        help_ = f"write type: {actual}, or a value without quotes" if actual else None
+        help_ = "type: string"
     reading.error(
         "variable-type",
-        f"{path[-1]} is {type_words(kind)}, found {found(value)}",
+        f"{what} must be {type_words(kind)}, found {found(value)}",
         value.span,
         help_,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import ItemsView, KeysView, ValuesView
+
 from jinja2.exceptions import TemplateRuntimeError
 from jinja2.runtime import Undefined
 
@@ -39,24 +41,38 @@ class Budget:
 
         Raises:
             TooMuchWork: nothing is left, or a number is too large.
+            TemplateRuntimeError: a value is neither text, number, list nor map.
+            UndefinedError: a list or map holds an undefined value.
         """
-        waiting = list(values)
+        waiting: list[object] = []
+        for value in values:
+            if not isinstance(value, Undefined):
+                self._touch_one(value, waiting)
         while waiting:
-            value = waiting.pop()
-            if isinstance(value, str):
+            self._touch_one(waiting.pop(), waiting)
+
+    def _touch_one(self, value: object, waiting: list[object]) -> None:
+        match value:
+            case str():
                 self.spend(len(value) + 1)
-            elif isinstance(value, int):
+            case int():
                 if value.bit_length() > _MAX_INTEGER_BITS:
                     raise TooMuchWork("the prompt computes a number that is too large")
                 self.spend(1)
-            elif isinstance(value, list | tuple):
+            case float() | None:
+                self.spend(1)
+            case list() | tuple() | KeysView() | ValuesView() | ItemsView():
                 self.spend(len(value) + 1)
                 waiting.extend(value)
-            elif isinstance(value, dict):
+            case dict():
                 self.spend(len(value) + 1)
                 waiting.extend(value)
                 waiting.extend(value.values())
-            elif isinstance(value, range):
+            case range():
                 self.spend(len(value))
-            elif not isinstance(value, Undefined):
-                self.spend(1)
+            case Undefined():
+                str(value)  # raises what a strict undefined name raises
+            case _:
+                raise TemplateRuntimeError(
+                    f"a {type(value).__name__} is neither text, number, list nor map"
+                )

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from capuchin_yaml.compiler.document import Document, Node, Path
-from capuchin_yaml.compiler.repairs import repair_for
+from capuchin_yaml.compiler.repairs import repair_for, section_example
 from capuchin_yaml.compiler.unknown_keys import Schema, unknown_key
 from capuchin_yaml.compiler.wording import either, expected, found, place_name, shown
 from capuchin_yaml.compiler.words import LATER_VALUES
@@ -30,7 +30,7 @@ _BAD_IDS: Mapping[str, str] = {
     "name": "bad-name",
     "tool reference": "bad-tool-name",
     "tool or alias": "bad-tool-name",
-    "Model": "bad-model",
+    "Model name": "bad-model",
 }
 
 
@@ -99,7 +99,10 @@ def _validator_class() -> Any:
         if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", source), instance):
             yield jsonschema.ValidationError(f"does not match {source}")
 
-    return validators.extend(jsonschema.Draft202012Validator, {"pattern": pattern})
+    extended: Any = validators.extend(  # type: ignore[no-untyped-call]  # as jsonschema ships it
+        jsonschema.Draft202012Validator, {"pattern": pattern}
+    )
+    return extended
 
 
 class _Checker:
@@ -112,6 +115,7 @@ class _Checker:
         self._skipped: list[Path] = []
         self._found: list[Diagnostic] = []
         self._bad_paths: set[Path] = set()
+        self._wrong_types: set[Path] = set()
         self._explained: set[tuple[Path, str]] = set()
         """Missing keys that an unknown key of the same map stands for."""
 
@@ -126,6 +130,7 @@ class _Checker:
         # Why: without a registry of its own jsonschema would fetch a `$ref` from the network.
         validator = validator_class(self._schema, registry=Registry())
         errors = list(validator.iter_errors(node.value))
+        self._wrong_types = {self._path(e) for e in errors if e.validator == "type"}
         for error in errors:
             self._unknown_keys_first(error)
         for error in errors:
@@ -149,7 +154,7 @@ class _Checker:
         help_ = {
             "model": "write model: provider:name",
             "prompt": "write the prompt here, in a | block",
-        }.get(str(path[0]))
+        }.get(str(path[0]), "leave it out until a version that does")
         self._report("later-key", f"this version does not carry out {what} yet", node.span, help_)
 
     def _unknown_keys_first(self, error: Any) -> None:
@@ -188,6 +193,8 @@ class _Checker:
         if error.validator == "anyOf":
             self._any_of(error, path, node)
             return
+        if error.validator != "type" and path in self._wrong_types:
+            return
         if error.validator == "type":
             self._wrong_type(expected(error.schema, self._schema), path, node, error.schema)
             return
@@ -218,7 +225,7 @@ class _Checker:
                 "empty-value",
                 f"{name} is empty, expected {wanted}",
                 self._document.key_span(path),
-                "remove the line, or give it a value",
+                f"remove the line, or write {section_example(path) or 'a value'}",
             )
             return
         self._report(
@@ -291,7 +298,8 @@ class _Checker:
             return
         self._report(
             _BAD_IDS.get(title, "bad-value"),
-            f"{place_name(path)} must be {expected(error.schema, self._schema)}, found {found(node)}",
+            f"{place_name(path)} must be {expected(error.schema, self._schema)}, "
+            f"found {found(node)}",
             node.span,
             repair_for(path, node, error.schema),
         )
@@ -361,8 +369,8 @@ class _Checker:
                     )
                 )
 
-    def _on_None(self, _error: Any, path: Path, _node: Node) -> None:
-        """A key that another value of the same map rules out (a `false` schema)."""
+    def _on_not(self, _error: Any, path: Path, _node: Node) -> None:
+        """A key that another value of the same map rules out."""
         owner = self._document.node(path[:-1])
         assert owner is not None
         decider = owner.entries.get("policy") or owner.entries.get("type")
@@ -405,8 +413,10 @@ class _Checker:
 
 def _walk(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
     """Every list and map of the file with its path, but nothing under an `x-` key."""
+    if node.broken:
+        return
     for name, entry in node.entries.items():
-        if name.startswith("x-"):
+        if name.startswith("x-") or entry.node.broken:
             continue
         yield (*path, name), entry.node
         yield from _walk(entry.node, (*path, name))

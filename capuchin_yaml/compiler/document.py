@@ -60,7 +60,7 @@ class Node:
     size: int = 1
     """Nodes in it, itself included, aliases counted each time they are used."""
     broken: bool = False
-    """It stands where the file holds something that is already reported."""
+    """It is reported already (a tag, an alias of nothing, a key that is no text)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,14 @@ class _Builder:
         self.scalar_ranges.append((event.start_mark.index, event.end_mark.index))
         style: Style = event.style or "plain"
         value = plain_value(event.value) if style == "plain" and event.tag is None else event.value
-        return Node("scalar", value, self._span(event), event.value, style)
+        return Node(
+            "scalar",
+            value,
+            self._span(event),
+            event.value,
+            style,
+            broken=event.tag is not None,
+        )
 
     def _list(self, start: Any, events: Iterator[Any], depth: int) -> Node:
         items: list[Node] = []
@@ -250,17 +257,20 @@ class _Builder:
             self._container_span(start, event),
             items=tuple(items),
             size=1 + sum(item.size for item in items),
+            broken=start.tag is not None,
         )
 
     def _map(self, start: Any, events: Iterator[Any], depth: int) -> Node:
         entries: dict[str, Entry] = {}
         merged: list[Node] = []
         merge_key: Span | None = None
+        broken = start.tag is not None
         while not isinstance(event := next(events), yaml.MappingEndEvent):
             key = self._node(event, events, depth + 1)
             node = self._node(next(events), events, depth + 1)
             if key.kind != "scalar":
                 self._report_complex_key(key)
+                broken = True
             elif key.text == "<<" and key.style == "plain":
                 if merge_key is not None:
                     self._report_duplicate("<<", key.span, merge_key)
@@ -281,6 +291,7 @@ class _Builder:
             self._container_span(start, event),
             entries=MappingProxyType(entries),
             size=1 + sum(entry.node.size for entry in entries.values()),
+            broken=broken,
         )
 
     def _alias(self, event: Any) -> Node:

@@ -27,7 +27,9 @@ class Reading:
     def node(self, path: Path) -> Node | None:
         """The value at `path`, or None when it is absent or already reported."""
         node = self.document.node(path)
-        return node if node is not None and self.checked.usable(path) else None
+        if node is None or node.broken or not self.checked.usable(path):
+            return None
+        return node
 
     def text(self, path: Path) -> str | None:
         """The text at `path`."""
@@ -59,7 +61,7 @@ class Reading:
         if not 0 < total <= _LONGEST_S:
             self.error(
                 "bad-duration",
-                f"{place_name(path)} must be longer than nothing and at most a year, found {text}",
+                f"{place_name(path)} must be from 1s to a year, found {text}",
                 path,
                 duration_repair(""),
             )

@@ -20,6 +20,15 @@ _EXAMPLES: Mapping[str, str] = {
     "amount": 'add amount: "0.25"',
     "currency": "add currency: USD",
 }
+_SECTIONS: Mapping[str, str] = {
+    "tools": "tools: [package.tool]",
+    "approval": "approval: all",
+    "limits": "limits: {max_steps: 8}",
+    "price": "price: {type: free}",
+    "listing": "listing: {license: MIT}",
+    "variables": "variables: {company: {type: string}}",
+    "injected": "injected: [tenant]",
+}
 _YES = frozenset({"yes", "on", "y"})
 _NO = frozenset({"no", "off", "n"})
 _SPELLED_DURATION = re.compile(
@@ -35,6 +44,11 @@ def repair_for(
     if missing:
         return _EXAMPLES.get(str(key))
     title = schema.get("title")
+    plain = (
+        _quoting(key, node, schema) if title not in ("duration", "amount", "Model name") else None
+    )
+    if plain is not None:
+        return plain
     if title == "duration":
         return duration_repair(node.text)
     if title == "amount":
@@ -48,7 +62,7 @@ def repair_for(
         return f"currency: {node.text.upper()}"
     if title == "Currency" and node.text in _SIGNS:
         return f"currency: {_SIGNS[node.text]}"
-    if title == "Model":
+    if title == "Model name":
         return "write provider:name, such as anthropic:claude-opus-4-8, or rehearsal"
     return _type_repair(key, node, schema)
 
@@ -99,20 +113,25 @@ def _type_repair(key: str | int, node: Node, schema: Mapping[str, JsonValue]) ->
     wanted = schema.get("type", "")
     name = f"{key}: " if isinstance(key, str) and key else ""
     if node.kind == "scalar":
-        if wanted == "string" and not isinstance(node.value, str):
-            return f"put it in quotes: {name}{quoted(node.text)}"
-        if wanted in ("integer", "number") and re.fullmatch(r"\d{1,12}(\.\d+)?", node.text):
+        number = r"\d{1,12}" if wanted == "integer" else r"\d{1,12}(\.\d+)?"
+        if wanted in ("integer", "number") and re.fullmatch(number, node.text):
             return f"without quotes: {name}{node.text}"
         if wanted == "boolean" and node.text.casefold() in _YES | _NO:
             return f"{name}{'true' if node.text.casefold() in _YES else 'false'}"
         if wanted == "array" and isinstance(node.value, str):
             return f"write a list: {name}[{node.text[:60]}]" if "\n" not in node.text else None
-        if key == "price":
-            return (
-                "price: {type: free}"
-                if node.text == "free"
-                else 'price: {type: per_call, amount: "0.25", currency: USD}'
-            )
     if key == "tools" and node.kind == "map":
         return "start each tool with '- ': tools: [package.tool]"
-    return None
+    return _SECTIONS.get(str(key)) if wanted in ("object", "array") else None
+
+
+def section_example(path: Path) -> str | None:
+    """A whole section of the file, for one that is empty."""
+    return _SECTIONS.get(str(path[0])) if len(path) == 1 else None
+
+
+def _quoting(key: str | int, node: Node, schema: Mapping[str, JsonValue]) -> str | None:
+    if schema.get("type") != "string" or node.kind != "scalar" or isinstance(node.value, str):
+        return None
+    name = f"{key}: " if isinstance(key, str) and key else ""
+    return f"put it in quotes: {name}{quoted(node.text)}"

@@ -143,10 +143,10 @@ class PromptSandbox(ImmutableSandboxedEnvironment):
             return obj.__name__ in TEXT_METHODS | MAP_METHODS
         return isinstance(owner, LoopContext)
 
-    def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: B902
+    def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         self, obj = __self, __obj
         owner = getattr(obj, "__self__", None)
-        self.budget.touch(args, kwargs)
+        self.budget.touch(*args, *kwargs.values())
         if isinstance(owner, str | dict):
             self.budget.touch(owner)
             if getattr(obj, "__name__", "") == "replace":
@@ -172,9 +172,12 @@ class PromptSandbox(ImmutableSandboxedEnvironment):
         return super().getitem(obj, argument)
 
     def _paid(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        # Jinja gives some of its filters the environment or the context first.
+        own = 1 if hasattr(function, "jinja_pass_arg") else 0
+
         @wraps(function)
         def paid(*args: Any, **kwargs: Any) -> Any:
-            self.budget.touch(args, kwargs)
+            self.budget.touch(*args[own:], *kwargs.values())
             result = function(*args, **kwargs)
             if isinstance(result, Iterator):
                 result = list(result)
@@ -267,7 +270,7 @@ def _string(value: Any) -> str:
     return str(value)
 
 
-def _to_json(value: Any, indent: int | None = None) -> str:
+def _to_json(value: Any, indent: Any = None) -> str:
     if indent is not None and (not isinstance(indent, int) or not 0 <= indent <= 8):
         raise TemplateRuntimeError("tojson takes an indent from 0 to 8")
     return json.dumps(value, ensure_ascii=False, indent=indent, default=_no_json)
@@ -279,14 +282,14 @@ def _no_json(value: object) -> NoReturn:
     raise TemplateRuntimeError(f"tojson cannot write {type(value).__name__}")
 
 
-def _round(value: Any, precision: int = 0) -> float:
+def _round(value: Any, precision: Any = 0) -> float:
     if not isinstance(precision, int) or abs(precision) > 20:
         raise TemplateRuntimeError("round takes a precision from -20 to 20")
     return round(float(value), precision)
 
 
-def _through(node: nodes.Expr, name: str, *args: nodes.Expr) -> nodes.Filter:
-    return nodes.Filter(node, name, list(args), [], None, None, lineno=node.lineno)
+def _through(node: nodes.Node, name: str, *args: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(node, name, [*args], [], None, None, lineno=node.lineno)
 
 
 def _cost(node: nodes.Node) -> int:

@@ -30,8 +30,16 @@ def explain_syntax_error(source: SourceText, error: yaml.MarkedYAMLError) -> Dia
     special = _special(source, problem, error.context or "", at, context)
     if special is not None:
         return special
+    if "expected ':'" in problem and context is not None:
+        return _error(
+            "syntax",
+            "this line is neither a key nor a part of the value before it",
+            source.line_span(context.line + 1),
+            "a key needs ': ' after it; more of a text needs deeper indentation",
+        )
     annotations: tuple[Annotation, ...] = ()
-    if context is not None and context.index != at:
+    # The whole file started at its first key, which tells nobody anything.
+    if context is not None and context.index != at and context.index > 0:
         annotations = (Annotation(_place(source, context.index), "this started here"),)
     return Diagnostic(
         "syntax",
@@ -157,22 +165,21 @@ def _unclosed(
     return Diagnostic(
         "unclosed-bracket",
         Severity.ERROR,
-        f"this {opened!r} is not closed before line {source.position(min(at, len(source.text)))[0]}",
+        f"this {opened!r} is never closed",
         source.span(context_mark.index, context_mark.index + 1),
         f"close it with {closing}, or write a comma between the values",
-        (Annotation(_place(source, at), "the list or map cannot go on like this"),),
+        (Annotation(_place(source, at), "it cannot go on like this"),),
     )
 
 
 def _plain_words(problem: str) -> str:
     for technical, plain in (
-        ("could not find expected ':'", "a key needs ': ' after it"),
         ("did not find expected key", "expected a key; is the indentation right?"),
         (
             "did not find expected '-' indicator",
             "expected another '- ' item; is the indentation right?",
         ),
-        ("block sequence entries are not allowed", "a list must start on a line of its own"),
+        ("block sequence entries are not allowed", "a '- ' list starts on the next line"),
         (
             "did not find expected <document start>",
             "expected the end of the file; is the indentation right?",

@@ -21,6 +21,9 @@ from capuchin_yaml.spec import JsonValue
 Schema: TypeAlias = Mapping[str, JsonValue]
 
 
+_UNTIL_LATER = "leave it out until a version that does"
+
+
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
     """What to say of one unknown key."""
@@ -46,7 +49,7 @@ def unknown_key(
         return UnknownKey(
             "later-key",
             f"this version does not carry out {shown(key)} of {later} yet",
-            "remove it until a version that does",
+            _UNTIL_LATER,
             "use" if place == "tools[]" and key == "agent" else None,
         )
     if key in OPERATOR_KEYS:
@@ -57,25 +60,42 @@ def unknown_key(
         )
     ours = our_word(place, key)
     if ours is not None:
-        head = ours.split(".", 1)[0].split(":", 1)[0].split(" ", 1)[0]
-        return UnknownKey(
-            "unknown-key", f"{message}; it is called {ours} here", f"write {ours}", head
-        )
+        return _foreign(place, message, ours)
     elsewhere = [other for other, keys in _keys_by_place(schema).items() if key in keys]
     if elsewhere:
         return UnknownKey(
             "unknown-key",
             f"{message}; it belongs {either([_place_words(other) for other in elsewhere])}",
-            f"move it {either([_place_words(other) for other in elsewhere])}",
+            f"move it {either([_place_words(other, 'to') for other in elsewhere])}",
         )
     meant = nearest(key, known)
     if meant is None:
         meant_elsewhere = our_word("", key)
         if meant_elsewhere is not None:
             return UnknownKey(
-                "unknown-key", message, f"write {meant_elsewhere} at the top of the file"
+                "unknown-key",
+                message,
+                f"write {meant_elsewhere.partition(': ')[0]} at the top of the file",
             )
     return UnknownKey("unknown-key", message, _did_you_mean(meant, known), meant)
+
+
+def _foreign(place: Place, message: str, ours: str) -> UnknownKey:
+    """Explain another format's word, which is called `ours` here."""
+    head, _, example = ours.partition(": ")
+    name = head.split(".", 1)[0]
+    said = f"{message}; it is called {head} here"
+    if place == "" and name in LATER_KEYS[""]:
+        return UnknownKey(
+            "later-key", f"{said}, which this version does not carry out yet", _UNTIL_LATER
+        )
+    if example:
+        help_ = f"write {ours}"
+    elif "." in head:
+        help_ = f"write {name}: {{{head.partition('.')[2]}: …}}"
+    else:
+        help_ = f"write {head}: …"
+    return UnknownKey("unknown-key", said, help_, name)
 
 
 def place_of(path: Path) -> Place:
@@ -103,9 +123,9 @@ def _did_you_mean(meant: str | None, known: Mapping[str, JsonValue]) -> str | No
     return f"its keys are {', '.join(known)}; a note of your own is named x-…"
 
 
-def _place_words(place: Place) -> str:
+def _place_words(place: Place, at: str = "at") -> str:
     return {
-        "": "at the top of the file",
+        "": f"{at} the top of the file",
         "tools[]": "under an entry of tools",
         "variables[]": "under one of the variables",
     }.get(place, f"under {place}")

@@ -53,17 +53,22 @@ def found(node: Node) -> str:
 
 def expected(schema: Mapping[str, JsonValue], root: Mapping[str, JsonValue]) -> str:
     """What a schema asks for, for the end of a sentence."""
+    return either(_alternatives(schema, root)) or "something else"
+
+
+def _alternatives(schema: Mapping[str, JsonValue], root: Mapping[str, JsonValue]) -> list[str]:
     schema = resolved(schema, root)
     if "anyOf" in schema:
-        return either([expected(branch, root) for branch in schema["anyOf"]])
+        return [word for branch in schema["anyOf"] for word in _alternatives(branch, root)]
     if "enum" in schema:
-        return either([str(value) for value in schema["enum"]])
+        return [str(value) for value in schema["enum"]]
     types = schema.get("type", [])
     names = [types] if isinstance(types, str) else list(types)
     if "pattern" in schema and "examples" in schema:
-        title = str(schema.get("title", "value"))
-        return f"a {title[0].lower()}{title[1:]} such as {schema['examples'][0]}"
-    return either([_TYPES[name] for name in names]) or "something else"
+        title = str(schema.get("title", "value")).casefold()
+        article = "an" if title[0] in "aeiou" else "a"
+        return [f"{article} {title} such as {schema['examples'][0]}"]
+    return [_TYPES[name] for name in names]
 
 
 def resolved(

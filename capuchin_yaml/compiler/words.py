@@ -86,8 +86,12 @@ _TOP: Mapping[str, str] = {
         "approval",
     ),
     **dict.fromkeys(
-        ("allowlist", "denylist", "allowed_tools", "allowedTools", "disallowed_tools"),
-        "approval.policy and approval.tools",
+        ("allowlist", "allowed_tools", "allowedTools"),
+        "approval: {policy: allowlist, tools: [package.tool]}",
+    ),
+    **dict.fromkeys(
+        ("denylist", "disallowed_tools", "disallowedTools"),
+        "approval: {policy: denylist, tools: [package.tool]}",
     ),
     **dict.fromkeys(("functions", "toolsets", "toolset", "actions", "plugins", "skills"), "tools"),
     **dict.fromkeys(("mcp", "mcpServers"), "mcp_servers"),
@@ -114,11 +118,11 @@ _FOREIGN: Mapping[Place, Mapping[str, str]] = {
         **dict.fromkeys(("mode", "type", "default", "strategy"), "policy"),
         **dict.fromkeys(
             ("allowlist", "allow", "allowed", "allowed_tools", "whitelist"),
-            "policy: allowlist with tools",
+            "policy: allowlist, with tools: [package.tool]",
         ),
         **dict.fromkeys(
             ("denylist", "deny", "denied", "require", "blocklist", "blacklist"),
-            "policy: denylist with tools",
+            "policy: denylist, with tools: [package.tool]",
         ),
         **dict.fromkeys(("list", "functions"), "tools"),
         **dict.fromkeys(("ttl", "expires", "deadline", "wait"), "timeout"),
@@ -170,5 +174,8 @@ _FOREIGN: Mapping[Place, Mapping[str, str]] = {
 
 
 def our_word(place: Place, word: str) -> str | None:
-    """What another format's key `word` is called here, or None for a word nobody uses."""
+    """What another format's key `word` is called here, or None for a word nobody uses.
+
+    `a.b` is the key b of the block a; what follows `: ` is an example of its value.
+    """
     return _FOREIGN.get(place, {}).get(word)
