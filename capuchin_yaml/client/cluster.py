@@ -73,6 +73,18 @@ async def ensure_search_attributes(client: Client) -> tuple[str, ...]:
     return tuple(missing)
 
 
+def ways_to_make(namespace: str, attributes: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the commands that make search attributes, one for each type."""
+    names_of: dict[str, list[str]] = {}
+    for name, kind in attributes.items():
+        names_of.setdefault(kind, []).append(name)
+    return tuple(
+        f"temporal operator search-attribute create --namespace {namespace} --type {kind}"
+        + "".join(f" --name {name}" for name in names)
+        for kind, names in names_of.items()
+    )
+
+
 async def retention_note(client: Client) -> str | None:
     """Say what the namespace drops and when; None when it keeps everything.
 
@@ -140,15 +152,8 @@ def _no_namespace(namespace: str) -> ServerUnavailable:
 
 
 def _cannot_make(namespace: str, missing: Mapping[str, str], error: RPCError) -> ServerUnavailable:
-    names_of: dict[str, list[str]] = {}
-    for name, kind in missing.items():
-        names_of.setdefault(kind, []).append(name)
-    commands = "\n".join(
-        f"  temporal operator search-attribute create --namespace {namespace} --type {kind}"
-        + "".join(f" --name {name}" for name in names)
-        for kind, names in names_of.items()
-    )
+    commands = "".join(f"\n  {command}" for command in ways_to_make(namespace, missing))
     return ServerUnavailable(
         f"the namespace {namespace!r} lacks search attributes and this user may not make them"
-        f" ({visible(error.message)}); have its administrator run:\n{commands}"
+        f" ({visible(error.message)}); have its administrator run:{commands}"
     )

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import logging
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from temporalio.client import Client
 from temporalio.converter import DataConverter, StorageDriver
@@ -18,14 +19,43 @@ from temporalio.runtime import (
 )
 from temporalio.service import RPCError
 
+from capuchin_yaml.client.home import Home, project_name
+from capuchin_yaml.client.identity import client_name
 from capuchin_yaml.client.target import Target
 from capuchin_yaml.engine.sealing import sealed_converter
+from capuchin_yaml.engine.storage import FolderStore
 from capuchin_yaml.errors import ServerUnavailable
 from capuchin_yaml.terminal_text import visible
+
+if TYPE_CHECKING:
+    from capuchin_yaml.client.fleet import Capuchin
 
 CONNECT_S = 2.0
 """Time a server gets to answer; one that is down refuses at once."""
 CORE_LOGGER = "temporalio.core"
+
+
+async def connect(home: Home, *, program: str = "python") -> Capuchin:
+    """Return a client of the project's conversations, on the server that a verb should talk to.
+
+    Requests are recorded as coming from `program` on this machine. Large values are read from
+    and written to the project's own store.
+
+    Raises:
+        ServerUnavailable: no server runs for this project, or it does not answer.
+        UnsafeState: the state folder or its key is not ours alone.
+    """
+    from capuchin_yaml.client.fleet import Capuchin
+    from capuchin_yaml.client.server import find_server
+
+    target = await find_server(home)
+    temporal = await connect_temporal(
+        target,
+        key=home.key(),
+        store=FolderStore(home.store_dir),
+        identity=client_name(program),
+    )
+    return Capuchin(temporal, project=project_name(home), program=program)
 
 
 async def connect_temporal(
@@ -72,6 +102,8 @@ def sdk_runtime() -> Runtime:
 async def _connect(
     target: Target, converter: DataConverter, identity: str | None, timeout_s: float
 ) -> Client:
+    if "://" in target.address:
+        raise _unavailable(target, "an address is host:port, without a scheme")
     try:
         async with asyncio.timeout(timeout_s):
             client = await Client.connect(

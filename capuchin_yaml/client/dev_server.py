@@ -121,9 +121,10 @@ def server_command(home: Home, ports: Ports, *, is_fast: bool) -> list[str]:
     settings = {
         "history.transferProcessorMaxPollRPS": "10000",
         "history.maxInFlightUpdates": "1000",
-        # Why: the HTTP API cannot be switched off and takes cross-origin posts; with no
-        # allowed host it answers 403, so that no web page can reach a conversation.
-        "frontend.httpAllowedHosts": '["disabled.invalid"]',
+        # Why: the HTTP API cannot be switched off and takes cross-origin posts; with no allowed
+        # host it answers 403, so that no web page can reach a conversation. The slash makes a
+        # host that no request can name: a plain name answers whoever controls DNS.
+        "frontend.httpAllowedHosts": '["/disabled.invalid"]',
         "frontend.enableServerVersionCheck": "false",
     }
     command = [str(temporal_program()), "server", "start-dev"]

@@ -15,8 +15,8 @@ from capuchin_yaml.client import guard
 from capuchin_yaml.client.dev_server import ServerRecord, read_record
 from capuchin_yaml.client.hold import Hold, take_server_lock, up_lock
 from capuchin_yaml.client.home import Home
+from capuchin_yaml.client.launch import end_server, prepare, start_server
 from capuchin_yaml.client.private_files import shown
-from capuchin_yaml.client.starting import end_server, prepare, start_server
 from capuchin_yaml.client.target import Target, environment_target
 from capuchin_yaml.errors import ServerUnavailable, UnsafeState
 

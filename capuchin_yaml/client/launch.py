@@ -162,7 +162,8 @@ async def _spawn(home: Home, ports: Ports, lock: int, *, is_fast: bool) -> Hold:
             os.close(inherited_lock)
 
     try:
-        ran = await asyncio.to_thread(run)
+        # Why shielded: a cancelled thread may never run, and then nobody closes what it inherits.
+        ran = await asyncio.shield(asyncio.to_thread(run))
     except subprocess.TimeoutExpired as error:
         holder.release()
         raise ServerUnavailable(f"the dev server was not started within {_SPAWN_S:g} s") from error
