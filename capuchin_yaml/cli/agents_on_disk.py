@@ -1,0 +1,106 @@
+"""Compile agent files where their code would run, and carry the result over the worker's pipe."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from capuchin_yaml.cli.answering_model import answering_model, forced_model
+from capuchin_yaml.cli.roster import OnDisk
+from capuchin_yaml.errors import ModelRejected
+from capuchin_yaml.spec import AgentSpec, JsonValue
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
+    from capuchin_yaml.compiler.load import Compiled
+    from capuchin_yaml.tools.registry import Registry
+
+
+def usual_paths() -> tuple[Path, ...]:
+    """Where agents are when nobody says: `./agent.yaml`, else `./agents/`; empty without them."""
+    if Path("agent.yaml").is_file():
+        return (Path("agent.yaml"),)
+    return (Path("agents"),) if Path("agents").is_dir() else ()
+
+
+def compile_agents(paths: Sequence[Path], registry: Registry) -> list[Compiled]:
+    """Every agent that the files and folders mean, compiled, in order."""
+    from capuchin_yaml.compiler.load import compile_file, find_agents
+
+    return [compile_file(path, registry) for path in find_agents(paths)]
+
+
+def shown_problems(compiled: Compiled) -> str:
+    """Every diagnostic of one file in its full form, safe for a terminal; empty without any."""
+    from capuchin_yaml.compiler.render import report
+
+    return report(compiled.diagnostics, {str(compiled.path): compiled.source}, "full")
+
+
+def on_disk_json(compiled: Compiled) -> dict[str, JsonValue]:
+    """One compiled file as it crosses the pipe; its text parts are safe for a terminal."""
+    from capuchin_yaml.compiler.render import concise
+    from capuchin_yaml.diagnostics import Severity
+
+    errors = [d for d in compiled.diagnostics if d.severity is Severity.ERROR]
+    return {
+        "path": str(compiled.path),
+        "spec": None if compiled.spec is None else compiled.spec.to_json(),
+        "problems": shown_problems(compiled),
+        "headline": concise(errors[0]) if errors else "",
+    }
+
+
+def on_disk_from_json(value: Mapping[str, JsonValue]) -> OnDisk:
+    """Read what `on_disk_json` wrote, and choose the model that answers here."""
+    path = Path(value["path"])
+    spec = None if value["spec"] is None else AgentSpec.from_json(value["spec"])
+    problems, headline = str(value["problems"]), str(value["headline"])
+    if spec is None:
+        return OnDisk(path, None, problems, headline)
+    try:
+        model = answering_model(spec.model)
+    except ModelRejected as error:
+        return OnDisk(path, None, f"{path}: {error}", f"{path}: {error}")
+    is_stand_in = model.wanted is not None and forced_model() is None
+    return OnDisk(path, spec, problems, headline, model.name, is_stand_in)
+
+
+def code_roots(specs: Iterable[AgentSpec]) -> tuple[Path, ...]:
+    """Folders (or single files) of the code behind these agents' tools that can change in place.
+
+    That is the code of distributions installed in editable form; others change by installing.
+    """
+    from importlib.metadata import entry_points
+
+    from capuchin_yaml.tools.registry import GROUP
+
+    used = {tool.identity.partition(".")[0] for spec in specs for tool in spec.tools}
+    roots: set[Path] = set()
+    for entry in entry_points(group=GROUP):
+        if entry.name in used and entry.dist is not None and _is_editable(entry.dist):
+            roots.update(_places(entry.module))
+    return tuple(sorted(roots))
+
+
+def _is_editable(distribution: Distribution) -> bool:
+    try:
+        origin = json.loads(distribution.read_text("direct_url.json") or "{}")
+        return bool(origin.get("dir_info", {}).get("editable"))
+    except (ValueError, AttributeError, OSError):
+        return False
+
+
+def _places(module_name: str) -> Iterable[Path]:
+    module = sys.modules.get(module_name.partition(".")[0])
+    if module is None:
+        return
+    folders = getattr(module, "__path__", None)
+    if folders is not None:
+        yield from (Path(folder) for folder in folders)
+    elif module.__file__ is not None:
+        yield Path(module.__file__)

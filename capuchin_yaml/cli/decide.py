@@ -1,0 +1,129 @@
+"""Answer one item: find it, bind the decision to what was shown, and say how it stands."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+from capuchin_yaml.cli.item_text import DIGEST_SHOWN
+from capuchin_yaml.cli.output import ExitCode, Output
+from capuchin_yaml.errors import RequestRefused
+from capuchin_yaml.events import Choice
+from capuchin_yaml.items import CHOICES, Item
+
+if TYPE_CHECKING:
+    from capuchin_yaml.client.conversation import Conversation
+    from capuchin_yaml.client.fleet import Capuchin
+
+
+async def find_item(fleet: Capuchin, word: str) -> tuple[Conversation, Item, str]:
+    """The conversation, the item and the agent that `word` means.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+        RequestRefused: no such item waits in it, or several do and none is named.
+    """
+    address, _, name = word.partition(":")
+    conversation = await fleet.find(address)
+    state = await conversation.state()
+    whole = f"{conversation.id}:{name}"
+    found = [item for item in state.items if item.id == whole] if name else list(state.items)
+    if len(found) == 1:
+        return conversation, found[0], state.agent
+    waiting = ", ".join(item.id for item in state.items) or "nothing"
+    if name:
+        raise RequestRefused(
+            f"{whole} does not wait (any more); in this conversation waits: {waiting}"
+        )
+    if not found:
+        raise RequestRefused(f"nothing waits in {conversation.id}")
+    raise RequestRefused(f"several items wait in {conversation.id}; name one: {waiting}")
+
+
+def same_digest(item: Item, digest: str) -> None:
+    """Make sure that the item is still what the person saw.
+
+    Raises:
+        RequestRefused: it changed, so it must be looked at again.
+    """
+    if not item.digest.startswith(digest):
+        raise RequestRefused(
+            f"{item.id} is not what --digest {digest} names (it is revision {item.revision}, "
+            f"{item.digest[:DIGEST_SHOWN]}); look at it again: capuchin inbox show {item.id}"
+        )
+
+
+async def typed_word(out: Output, prompt: str) -> str:
+    """What a person types on the terminal; what was typed before the question does not count."""
+    import asyncio
+
+    _forget_typed()
+    out.ask(prompt)
+    from capuchin_yaml.cli.line_input import Lines
+
+    line = await Lines().next_line()
+    await asyncio.sleep(0)
+    return "" if line is None else line.strip()
+
+
+async def decide(
+    out: Output,
+    conversation: Conversation,
+    item: Item,
+    choice: Choice,
+    *,
+    reason: str = "",
+    result: str = "",
+    as_json: bool = False,
+) -> ExitCode:
+    """Send one decision and say how the item stands; a decision made before is told, not undone."""
+    from capuchin_yaml.client.identity import asserted_user
+
+    if choice not in CHOICES[item.kind]:
+        fitting = ", ".join(CHOICES[item.kind])
+        raise RequestRefused(f"{item.id} is an item of kind {item.kind}; answer it with: {fitting}")
+    answer = await conversation.decide(
+        item.id,
+        digest=item.digest,
+        choice=choice,
+        by=asserted_user(),
+        reason=reason,
+        result=result,
+    )
+    if as_json:
+        out.answer_json(
+            {
+                "v": 1,
+                "id": item.id,
+                "decision": answer.choice,
+                "by": answer.by,
+                "at": answer.at,
+                "accepted": answer.accepted,
+                "reason": answer.reason,
+                "proven": answer.proven,
+            }
+        )
+    elif answer.accepted:
+        out.answer(f"{answer.choice}: {item.tool or item.title} ({item.id}), by {answer.by}")
+    if answer.accepted:
+        return ExitCode.DONE
+    out.fail(already_decided(item, answer.choice, answer.by, answer.at, answer.reason))
+    return ExitCode.REFUSED
+
+
+def already_decided(item: Item, choice: str, by: str, at: str, reason: str) -> str:
+    """How an item was settled before this decision came."""
+    if choice == "expired":
+        return f"{item.id} expired at {at}: nobody decided in time"
+    if choice == "withdrawn":
+        return f"{item.id} was withdrawn at {at}: its turn or conversation ended"
+    because = f" ({reason})" if reason else ""
+    return f"{item.id} was decided before: {choice} by {by} at {at}{because}"
+
+
+def _forget_typed() -> None:
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import termios
+
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

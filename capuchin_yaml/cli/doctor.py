@@ -1,0 +1,189 @@
+"""`capuchin doctor`: what is missing on this machine for these agents, and what to type."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import click
+
+from capuchin_yaml.cli import options
+from capuchin_yaml.cli.agents_on_disk import usual_paths
+from capuchin_yaml.cli.answering_model import answering_model, forced_model
+from capuchin_yaml.cli.output import Colour, ExitCode, Ink, Output
+from capuchin_yaml.cli.reached import found_home, reach
+from capuchin_yaml.cli.up_lock import read_up
+from capuchin_yaml.cli.verb import Verb, output, run_async
+from capuchin_yaml.errors import CapuchinError
+from capuchin_yaml.models.registry import REHEARSAL
+
+if TYPE_CHECKING:
+    from capuchin_yaml.client.home import Home
+
+Verdict: TypeAlias = Literal["ok", "note", "missing"]
+_COLOURS: dict[Verdict, Colour] = {"ok": "green", "note": "yellow", "missing": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    verdict: Verdict
+    """`missing` keeps these agents from running here, `note` does not."""
+    text: str
+
+
+@click.command(cls=Verb)
+@options.paths
+@options.as_json
+def command(paths: tuple[Path, ...], as_json: bool) -> ExitCode:
+    """Say what is missing on this machine, and what to type.
+
+    Looks at Python, Temporal, the agents and their packages, keys of models, the state folder,
+    server, workers and retention. Changes nothing. Ends with 1 when something is missing.
+    """
+    return run_async(_doctor(output(), paths, as_json))
+
+
+async def _doctor(out: Output, paths: tuple[Path, ...], as_json: bool) -> ExitCode:
+    findings = [*_machine(), *_agents(paths or usual_paths())]
+    findings += [finding async for finding in _project()]
+    if as_json:
+        out.answer_json(
+            {
+                "v": 1,
+                "findings": [
+                    {"v": 1, "what": f.what, "verdict": f.verdict, "text": f.text} for f in findings
+                ],
+            }
+        )
+    else:
+        for f in findings:
+            out.answer(Ink(f"{f.verdict:<8}", _COLOURS[f.verdict]), f"{f.what:<10}", f.text)
+    return ExitCode.REFUSED if any(f.verdict == "missing" for f in findings) else ExitCode.DONE
+
+
+def _machine() -> Iterator[Finding]:
+    from capuchin_yaml import __version__
+
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    yield Finding("capuchin", "ok", f"{__version__} on Python {version}, {sys.platform}")
+    if os.environ.get("TEMPORAL_ADDRESS"):
+        yield Finding("temporal", "ok", f"named by TEMPORAL_ADDRESS: {_address()}")
+        return
+    from capuchin_yaml.client.dev_server import temporal_program
+
+    try:
+        yield Finding("temporal", "ok", str(temporal_program()))
+    except CapuchinError as error:
+        yield Finding("temporal", "missing", str(error))
+
+
+def _address() -> str:
+    return os.environ.get("TEMPORAL_ADDRESS", "")
+
+
+def _agents(paths: tuple[Path, ...]) -> Iterator[Finding]:
+    from capuchin_yaml.compiler.load import compile_file, find_agents
+    from capuchin_yaml.compiler.render import concise
+    from capuchin_yaml.policy.sentence import policy_sentence
+    from capuchin_yaml.tools.registry import Registry
+
+    registry = Registry.installed()
+    for problem in registry.problems():
+        yield Finding("packages", "note", problem)
+    files = find_agents(paths)
+    if not files:
+        yield Finding("agents", "note", "no agent files here; type: capuchin init")
+    for path in files:
+        compiled = compile_file(path, registry)
+        for diagnostic in compiled.diagnostics:
+            is_error = diagnostic.severity == "error"
+            yield Finding("agents", "missing" if is_error else "note", concise(diagnostic))
+        spec = compiled.spec
+        if spec is None:
+            continue
+        yield Finding("agents", "ok", f"{spec.name} {spec.version}: {policy_sentence(spec)}")
+        for package in sorted({f"{t.distribution} {t.distribution_version}" for t in spec.tools}):
+            yield Finding("packages", "ok", f"{package}, used by {spec.name}")
+        yield _model(spec.name, spec.model)
+
+
+def _model(name: str, model: str | None) -> Finding:
+    try:
+        answering = answering_model(model)
+    except CapuchinError as error:
+        return Finding("model", "missing", f"{name}: {error}")
+    if answering.notice:
+        return Finding(
+            "model",
+            "note",
+            f"{name}: {answering.notice}, so `up` rehearses and `worker` does not start; "
+            f"type: export {answering.key}=…",
+        )
+    if answering.name == REHEARSAL and model is None and forced_model() is None:
+        return Finding(
+            "model",
+            "note",
+            f"{name} names no model, so `up` rehearses and `worker` does not start; write "
+            "`model:` in its file, or set CAPUCHIN_MODEL",
+        )
+    return Finding("model", "ok", f"{name}: {answering.name}")
+
+
+async def _project() -> AsyncIterator[Finding]:
+    try:
+        home = found_home()
+    except CapuchinError as error:
+        yield Finding("state", "missing", str(error))
+        return
+    if home.exists:
+        yield Finding("state", "ok", f"{home.path}, logs in {home.log_dir}")
+        yield _may_write(home)
+    else:
+        yield Finding("state", "note", f"{home.path} is not there yet; `capuchin up` makes it")
+    up = read_up(home)
+    if up is not None and up.is_running:
+        yield Finding("up", "ok", f"runs as process {up.pid}")
+    async for finding in _server(home):
+        yield finding
+
+
+def _may_write(home: Home) -> Finding:
+    if os.access(home.path, os.W_OK):
+        return Finding("state", "ok", "it can be written")
+    return Finding(
+        "state",
+        "missing",
+        f"{home.path} cannot be written; name another folder in CAPUCHIN_HOME",
+    )
+
+
+async def _server(home: Home) -> AsyncIterator[Finding]:
+    from capuchin_yaml.client.cluster import retention_note
+
+    try:
+        fleet = await reach(home, program="doctor")
+    except CapuchinError as error:
+        yield Finding("server", "note", str(error))
+        return
+    async with fleet:
+        health = await fleet.check()
+        if not health.server_up:
+            yield Finding("server", "missing", health.detail)
+            return
+        yield Finding("server", "ok", f"answers at {health.address}")
+        workers = f"{health.workers} for project {fleet.project}"
+        yield Finding("workers", "ok" if health.workers else "note", health.detail or workers)
+        try:
+            note = await retention_note(fleet.temporal)
+            yield Finding("retention", "note" if note else "ok", note or "everything is kept")
+            for row in await fleet.blocked():
+                yield Finding("blocked", "note", f"{row.conversation}: {row.failure}")
+        except CapuchinError as error:
+            yield Finding("retention", "note", str(error))

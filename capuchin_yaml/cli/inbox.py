@@ -1,0 +1,273 @@
+"""`capuchin inbox`: everything that waits for a person, from any terminal."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from capuchin_yaml.cli import options
+from capuchin_yaml.cli.clock import distance
+from capuchin_yaml.cli.decide import (
+    decide,
+    find_item,
+    same_digest,
+    typed_word,
+)
+from capuchin_yaml.cli.item_text import MIN_DIGEST, arguments_json, item_json, print_item
+from capuchin_yaml.cli.output import ExitCode, Ink, Output
+from capuchin_yaml.cli.reached import reached
+from capuchin_yaml.cli.verb import VerbGroup, output, run_async
+from capuchin_yaml.events import Choice
+from capuchin_yaml.spec import JsonValue
+from capuchin_yaml.terminal_text import one_line
+
+if TYPE_CHECKING:
+    from capuchin_yaml.client.answers import InboxRow
+
+WATCH_S = 1.0
+"""Pause between two looks at the server's list."""
+ANSWERS: tuple[Choice, ...] = ("happened", "rerun", "failed", "go_on", "stop")
+_BARE = ["list"]
+
+
+class _Inbox(VerbGroup):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the bare `inbox`, also with options only, as `inbox list`."""
+        if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):
+            args = _BARE + args
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Inbox, invoke_without_command=False)
+def command() -> None:
+    """See and decide what waits for a person.
+
+    Alone it lists. ID is an item's id as listed, the beginning of one, or a conversation in which
+    one item waits.
+    """
+
+
+def _digest_option(_ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    text = value.strip().lower()
+    if len(text) < MIN_DIGEST or any(c not in "0123456789abcdef" for c in text):
+        raise click.BadParameter(
+            f"{value!r} is not {MIN_DIGEST} or more hexadecimal digits as `inbox show` prints",
+            param=param,
+        )
+    return text
+
+
+_digest = click.option(
+    "--digest",
+    metavar="D",
+    callback=_digest_option,
+    help=f"The first {MIN_DIGEST} or more characters of the digest that `show` prints.",
+)
+_item = click.argument("item", metavar="ID")
+
+
+@command.command("list")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N"
+)
+@options.as_json
+def list_command(limit: int, as_json: bool) -> ExitCode:
+    """List every waiting item, the most urgent first; works without a worker."""
+    return run_async(_list(output(), limit, as_json))
+
+
+async def _list(out: Output, limit: int, as_json: bool) -> ExitCode:
+    async with reached() as (_home, fleet):
+        rows = await fleet.inbox(limit=limit)
+    if as_json:
+        out.answer_json([row_json(row) for row in rows])
+        return ExitCode.DONE
+    for row in rows:
+        _print_row(out, row)
+        if out.reader_gone:
+            break
+    if not rows:
+        out.tell("nothing waits for a person")
+    return ExitCode.DONE
+
+
+@command.command("show")
+@_item
+@options.as_json
+def show_command(item: str, as_json: bool) -> ExitCode:
+    """Show one item whole, and what to type to decide it."""
+    return run_async(_show(output(), item, as_json))
+
+
+async def _show(out: Output, word: str, as_json: bool) -> ExitCode:
+    async with reached() as (_home, fleet):
+        _conversation, item, agent = await find_item(fleet, word)
+    if as_json:
+        out.answer_json({**item_json(item), "agent": agent})
+    else:
+        print_item(out, item)
+    return ExitCode.DONE
+
+
+@command.command("approve")
+@_item
+@_digest
+@options.reason
+@options.as_json
+def approve_command(item: str, digest: str | None, reason: str, as_json: bool) -> ExitCode:
+    """Let one call run.
+
+    Without --digest the item is shown whole on a terminal and the word approve is asked for.
+    """
+    return _decide_approval("approve", item, digest, reason, as_json)
+
+
+@command.command("deny")
+@_item
+@_digest
+@options.reason
+@options.as_json
+def deny_command(item: str, digest: str | None, reason: str, as_json: bool) -> ExitCode:
+    """Refuse one call; the agent reads the reason and goes on.
+
+    Without --digest the item is shown whole on a terminal and the word deny is asked for.
+    """
+    return _decide_approval("deny", item, digest, reason, as_json)
+
+
+def _decide_approval(
+    choice: Choice, word: str, digest: str | None, reason: str, as_json: bool
+) -> ExitCode:
+    out = output()
+    if digest is None and not out.talks_with_person:
+        raise click.UsageError(
+            f"{choice} needs --digest D where no terminal is; type: capuchin inbox show {word}"
+        )
+    return run_async(_settle_approval(out, choice, word, digest, reason, as_json))
+
+
+async def _settle_approval(
+    out: Output, choice: Choice, word: str, digest: str | None, reason: str, as_json: bool
+) -> ExitCode:
+    async with reached() as (_home, fleet):
+        conversation, item, _agent = await find_item(fleet, word)
+        if digest is not None:
+            same_digest(item, digest)
+        else:
+            print_item(out, item, to_stderr=True)
+            if await typed_word(out, f"type {choice} to {choice} this: ") != choice:
+                out.fail("nothing was decided")
+                return ExitCode.REFUSED
+        return await decide(out, conversation, item, choice, reason=reason, as_json=as_json)
+
+
+@command.command("answer")
+@_item
+@click.argument("choice", type=click.Choice(ANSWERS), metavar="|".join(ANSWERS))
+@_digest
+@click.option("--result", default="", metavar="TEXT", help="What the tool would have answered.")
+@options.reason
+@options.as_json
+def answer_command(
+    item: str, choice: Choice, digest: str | None, result: str, reason: str, as_json: bool
+) -> ExitCode:
+    """Answer an unknown outcome or a limit.
+
+    happened: it was done (give what it answered with --result); rerun: it was not, run it again;
+    failed: treat it as failed; go_on: past the limit; stop: end the turn here.
+    """
+    if result and choice != "happened":
+        raise click.UsageError("--result goes with happened only")
+    return run_async(_answer(output(), item, choice, digest, result, reason, as_json))
+
+
+async def _answer(
+    out: Output,
+    word: str,
+    choice: Choice,
+    digest: str | None,
+    result: str,
+    reason: str,
+    as_json: bool,
+) -> ExitCode:
+    async with reached() as (_home, fleet):
+        conversation, item, _agent = await find_item(fleet, word)
+        if digest is not None:
+            same_digest(item, digest)
+        return await decide(
+            out, conversation, item, choice, reason=reason, result=result, as_json=as_json
+        )
+
+
+@command.command("watch")
+@options.as_json
+def watch_command(as_json: bool) -> ExitCode:
+    """Say each item as it appears and as it is gone, until Ctrl-C.
+
+    With --json each change is one line: {"v", "change": "opened" or "gone", ...item}.
+    """
+    return run_async(_watch(output(), as_json))
+
+
+async def _watch(out: Output, as_json: bool) -> ExitCode:
+    seen: dict[str, InboxRow] = {}
+    async with reached() as (_home, fleet):
+        first = True
+        while not out.reader_gone:
+            rows = {f"{row.id}#{row.revision}": row for row in await fleet.inbox()}
+            for change, keys in (("gone", seen.keys() - rows.keys()), ("opened", rows.keys())):
+                for key in keys:
+                    if change == "opened" and key in seen:
+                        continue
+                    row = seen[key] if change == "gone" else rows[key]
+                    if as_json:
+                        out.answer_json({"change": change, **row_json(row)}, one_line=True)
+                    else:
+                        _print_row(out, row, gone=change == "gone")
+            if first and not rows:
+                out.tell("nothing waits for a person yet; Ctrl-C ends this")
+            seen, first = rows, False
+            await asyncio.sleep(WATCH_S)
+    return ExitCode.DONE
+
+
+def row_json(row: InboxRow) -> dict[str, JsonValue]:
+    """One row in the form of `inbox list --json`."""
+    return {
+        "v": 1,
+        "id": row.id,
+        "kind": row.kind,
+        "conversation": row.conversation,
+        "agent": row.agent,
+        "tool": row.tool,
+        "alias": row.alias,
+        "summary": row.title,
+        "args": None if row.args_cut else arguments_json(row.args),
+        "arguments": row.args,
+        "arguments_cut": row.args_cut,
+        "digest": row.digest,
+        "revision": row.revision,
+        "requested_at": row.requested_at,
+        "due": row.due,
+        "then": row.then,
+        "effect": row.effect,
+    }
+
+
+def _print_row(out: Output, row: InboxRow, *, gone: bool = False) -> None:
+    due = f", due {distance(row.due)}" if row.due else ""
+    asked = f"  asked {distance(row.requested_at)}{due}" if row.requested_at else ""
+    out.answer(
+        Ink(row.id, "bold"),
+        "  ",
+        Ink("gone" if gone else row.kind, "dim" if gone else "yellow"),
+        f"  {row.tool}" if row.tool else "",
+        f"  {one_line(row.args, 60)}" if row.args else f"  {one_line(row.title, 72)}",
+        Ink(asked, "dim"),
+    )
+    if row.more and not gone:
+        out.answer(Ink(f"  and {row.more} more in {row.conversation}", "dim"))

@@ -1,0 +1,115 @@
+"""A waiting item on paper: every part that a decision is bound to, and what to type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from capuchin_yaml.cli.clock import distance, local_time
+from capuchin_yaml.cli.output import Ink, Output, Part
+from capuchin_yaml.items import Item
+from capuchin_yaml.spec import JsonValue, canonical_json
+
+DIGEST_SHOWN = 12
+MIN_DIGEST = 8
+
+
+def item_lines(item: Item) -> Iterator[tuple[Part, ...]]:
+    """The whole item, one line each, the identity before the alias."""
+    yield (Ink(item.title or item.kind, "bold"),)
+    if item.tool:
+        yield _field("tool", item.tool)
+        if item.alias and item.alias != item.tool.rpartition(".")[2]:
+            yield _field("seen as", item.alias)
+    if item.effect:
+        yield _field("effect", item.effect)
+    if item.distribution:
+        yield _field("package", item.distribution)
+    if item.arguments:
+        yield _field("arguments", item.arguments)
+    for name, values in (("config", item.config), ("injected", item.injected)):
+        if values:
+            yield _field(name, canonical_json(dict(values)))
+    if item.reason:
+        yield _field("why", item.reason)
+    yield _field("conversation", item.conversation)
+    if item.definition_hash:
+        yield _field("definition", item.definition_hash[:DIGEST_SHOWN])
+    yield _field("asked", f"{local_time(item.requested_at)} ({distance(item.requested_at)})")
+    if item.due:
+        yield _field("due", f"{local_time(item.due)} ({distance(item.due)}), then {item.then}")
+    yield _field("digest", f"{item.digest} (revision {item.revision})")
+
+
+def print_item(out: Output, item: Item, *, to_stderr: bool = False) -> None:
+    """Show the whole item, then what to type."""
+    write = out.tell if to_stderr else out.answer
+    for line in item_lines(item):
+        write(*line)
+    if not to_stderr:
+        for command in decide_commands(item):
+            write(*_field("to decide", command))
+
+
+def decide_commands(item: Item) -> tuple[str, ...]:
+    """What a person types to answer this item."""
+    digest = item.digest[:DIGEST_SHOWN]
+    match item.kind:
+        case "approval":
+            return (
+                f"capuchin inbox approve {item.id} --digest {digest}",
+                f"capuchin inbox deny {item.id} --digest {digest} --reason TEXT",
+            )
+        case "outcome":
+            return (
+                f"capuchin inbox answer {item.id} happened --digest {digest} --result TEXT",
+                f"capuchin inbox answer {item.id} rerun --digest {digest}",
+                f"capuchin inbox answer {item.id} failed --digest {digest}",
+            )
+        case "limit":
+            return (
+                f"capuchin inbox answer {item.id} go_on --digest {digest}",
+                f"capuchin inbox answer {item.id} stop --digest {digest}",
+            )
+        case _:
+            return ()
+
+
+def item_json(item: Item) -> dict[str, JsonValue]:
+    """The item in the form of `inbox list --json`, with all that `show` has."""
+    return {
+        "v": 1,
+        "id": item.id,
+        "kind": item.kind,
+        "conversation": item.conversation,
+        "tool": item.tool,
+        "alias": item.alias,
+        "summary": item.title,
+        "args": arguments_json(item.arguments),
+        "arguments": item.arguments,
+        "digest": item.digest,
+        "revision": item.revision,
+        "requested_at": item.requested_at,
+        "due": item.due,
+        "then": item.then,
+        "effect": item.effect,
+        "package": item.distribution,
+        "config": None if item.config is None else dict(item.config),
+        "injected": None if item.injected is None else dict(item.injected),
+        "definition_hash": item.definition_hash,
+        "reason": item.reason,
+    }
+
+
+def arguments_json(arguments: str) -> Any:
+    """The arguments as JSON; None when the text is empty or was cut."""
+    import json
+
+    try:
+        return json.loads(arguments)
+    except ValueError:
+        return None
+
+
+def _field(name: str, text: str) -> tuple[Part, ...]:
+    return (Ink(f"  {name:<13}", "dim"), text)

@@ -1,0 +1,49 @@
+"""Options that several verbs share, spelled and explained once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document instead of text."
+)
+reason = click.option("--reason", default="", metavar="TEXT", help="Why; the agent reads it.")
+paths = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+
+
+def start_values(command: F) -> F:
+    """`--var` and `--set`: what a new conversation starts with."""
+    command = click.option(
+        "--set",
+        "injected",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_pairs,
+        help="A value that tools see and the model never does.",
+    )(command)
+    return click.option(
+        "--var",
+        "variables",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_pairs,
+        help="A variable of the agent's prompt.",
+    )(command)
+
+
+def _pairs(_ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{value!r} is not NAME=VALUE", param=param)
+        if name in found:
+            raise click.BadParameter(f"{name!r} is given twice", param=param)
+        found[name] = text
+    return found

@@ -1,0 +1,80 @@
+"""What every worker process does: connect sealed, and serve agents until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from capuchin_yaml.cli.answering_model import answering_model, forced_model
+from capuchin_yaml.spec import AgentSpec, JsonValue
+
+if TYPE_CHECKING:
+    from capuchin_yaml.client.home import Home
+    from capuchin_yaml.client.target import Target
+    from capuchin_yaml.engine.agents import AgentTable
+    from capuchin_yaml.tools.registry import Registry
+
+
+async def serve(
+    home: Home,
+    *,
+    project: str,
+    target: Target,
+    agents: AgentTable,
+    registry: Registry,
+    grace_s: float,
+    stop: asyncio.Event,
+    ready: asyncio.Event,
+) -> None:
+    """Poll until `stop` is set, then give running calls `grace_s` seconds.
+
+    Raises:
+        ServerUnavailable: the server does not answer.
+        UnsafeState: the state folder or its key is not ours alone.
+    """
+    from capuchin_yaml.client.connection import connect_temporal
+    from capuchin_yaml.engine.activities import ModelSettings
+    from capuchin_yaml.engine.storage import FolderStore
+    from capuchin_yaml.engine.worker import WorkerSettings, run_worker
+
+    store = FolderStore(home.store_dir)
+    client = await connect_temporal(
+        target,
+        key=home.key(),
+        store=store,
+        identity=f"capuchin-worker@{socket.gethostname()}:{os.getpid()}",
+    )
+    forced = forced_model()
+    settings = WorkerSettings(
+        data_dir=home.data_dir,
+        store=store,
+        # Why: a forced model without its key is answered by the stand-in, as every agent's is.
+        models=ModelSettings(forced=None if forced is None else answering_model(None).name),
+        grace_s=grace_s,
+        own_server=target.origin == "own",
+    )
+    await run_worker(
+        client,
+        project=project,
+        agents=agents,
+        registry=registry,
+        settings=settings,
+        stop=stop,
+        ready=ready,
+    )
+
+
+def swap(table: AgentTable, agents: Mapping[str, JsonValue]) -> None:
+    """Make `agents`, by name and in the form of `Serving.to_json`, the whole table."""
+    from capuchin_yaml.engine.agents import ServedAgent
+
+    for name in table.names():
+        if name not in agents:
+            table.drop(name)
+    for value in agents.values():
+        folder = Path(value["path"]).absolute().parent
+        table.put(ServedAgent(AgentSpec.from_json(value["spec"]), folder))

@@ -1,0 +1,151 @@
+"""Say something to an agent or a conversation and wait for what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from capuchin_yaml.cli.agents_file import agent_named, no_such_name, read_agents
+from capuchin_yaml.cli.item_text import decide_commands
+from capuchin_yaml.cli.output import ExitCode, Output
+from capuchin_yaml.cli.talk_text import REHEARSAL, reply_text
+from capuchin_yaml.errors import ConversationNotFound, RequestRefused
+from capuchin_yaml.events import ConversationClosed, Event, TurnEnded, UsageRecorded
+from capuchin_yaml.items import Item
+
+if TYPE_CHECKING:
+    from capuchin_yaml.client.answers import ConversationState
+    from capuchin_yaml.client.conversation import Conversation
+    from capuchin_yaml.client.fleet import Capuchin
+    from capuchin_yaml.client.home import Home
+
+
+@dataclass(frozen=True, slots=True)
+class Partner:
+    """Whom a person talks to: an agent that gets a new conversation, or one that is open."""
+
+    agent: str | None = None
+    conversation: Conversation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a conversation stands after a message."""
+
+    state: ConversationState
+    events: tuple[Event, ...]
+    """What happened since the message, in order."""
+
+    @property
+    def reply(self) -> str:
+        """The agent's last words."""
+        return reply_text(self.events)
+
+    @property
+    def rehearsed(self) -> bool:
+        """Whether a stand-in answered because there is no key."""
+        return any(isinstance(e, UsageRecorded) and e.model == REHEARSAL for e in self.events)
+
+    @property
+    def trouble(self) -> str:
+        """Why the newest turn or the conversation did not end well; empty when it did."""
+        for event in reversed(self.events):
+            if isinstance(event, TurnEnded):
+                well = event.outcome == "answered"
+                return "" if well else f"the turn ended as {event.outcome}: {event.detail}"
+            if isinstance(event, ConversationClosed):
+                return f"the conversation is {event.status}: {event.detail or 'it was ended'}"
+        return ""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What a script should know of it."""
+        if self.state.items:
+            return ExitCode.PERSON_NEEDED
+        if self.trouble or self.state.status in ("closed", "failed", "blocked"):
+            return ExitCode.REFUSED
+        return ExitCode.DONE
+
+
+async def find_partner(home: Home, fleet: Capuchin, word: str) -> Partner:
+    """Read one word as an agent's name or as (the beginning of) a conversation's id.
+
+    Raises:
+        RequestRefused: it is neither.
+        ConversationNotFound: it is the beginning of several ids.
+    """
+    agents = read_agents(home)
+    if agent_named(agents, word) is not None:
+        return Partner(agent=word)
+    try:
+        return Partner(conversation=await fleet.find(word))
+    except ConversationNotFound as error:
+        if " could be " in str(error):
+            raise
+        if not agents and _is_slug(word):
+            # Why: on a cluster the agents are only known to its workers; they refuse a wrong name.
+            return Partner(agent=word)
+        raise no_such_name(agents, word) from error
+
+
+def checked_values(
+    home: Home, agent: str, variables: Mapping[str, str], injected: Mapping[str, str]
+) -> tuple[dict[str, object], dict[str, object]]:
+    """The values a new conversation starts with, converted where the agent's form is known.
+
+    Raises:
+        RequestRefused: one is missing, unknown or of the wrong type; all are named.
+    """
+    served = agent_named(read_agents(home), agent)
+    if served is None:
+        return dict(variables), dict(injected)
+    from capuchin_yaml.compiler.given import check_injected, check_variables
+
+    spec = served.spec()
+    return check_variables(spec, variables), check_injected(spec, injected)
+
+
+def checked_text(text: str) -> str:
+    """A message that may be sent.
+
+    Raises:
+        RequestRefused: it is blank or not UTF-8.
+    """
+    if not text.strip():
+        raise RequestRefused("the message is blank; nothing was sent")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise RequestRefused("the message is not UTF-8; nothing was sent") from None
+    return text
+
+
+def tell_person_needed(out: Output, items: Sequence[Item]) -> None:
+    """One line on stderr for each item: which tool, and what to type."""
+    for item in items:
+        what = item.tool or item.title
+        commands = decide_commands(item)
+        typed = commands[0] if commands else f"capuchin inbox show {item.id}"
+        match item.kind:
+            case "approval":
+                said = f"{what} waits for approval"
+            case "outcome":
+                said = f"it is not known whether {what} happened"
+            case "limit":
+                said = item.title
+            case _:
+                said = f"{what} waits for an answer"
+        out.tell(f"a person is needed: {said}; look: capuchin inbox show {item.id}; then: {typed}")
+
+
+def tell_rehearsal(out: Output) -> None:
+    """Mark a reply that no model wrote."""
+    out.tell(
+        "rehearsal: no model was asked, because there is no key; set ANTHROPIC_API_KEY and start "
+        "`capuchin up` again"
+    )
+
+
+def _is_slug(word: str) -> bool:
+    return word.replace("-", "").isalnum() and word.isascii() and word == word.lower()

@@ -1,0 +1,105 @@
+"""`capuchin up`: server, worker and a place to talk, in one process tree."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from capuchin_yaml.cli import options
+from capuchin_yaml.cli.agents_on_disk import usual_paths
+from capuchin_yaml.cli.durations import DURATION
+from capuchin_yaml.cli.output import ExitCode, Output
+from capuchin_yaml.cli.reached import start_logs_in
+from capuchin_yaml.cli.supervise import Plan
+from capuchin_yaml.cli.verb import Verb, output, run_async
+
+GRACE_S = 10.0
+
+
+@click.command(cls=Verb)
+@options.paths
+@click.option("--no-tui", is_flag=True, help="Log instead of opening the TUI.")
+@click.option("--detach", is_flag=True, help="Leave all running, for `capuchin down`.")
+@click.option(
+    "--temporal-ui",
+    is_flag=True,
+    help="Open Temporal's own Web UI too: whoever reaches its port can change conversations.",
+)
+@click.option("--fast", is_flag=True, help="Quicker writes; a power cut may lose the last moments.")
+@click.option(
+    "--grace",
+    "grace_s",
+    type=DURATION,
+    default=f"{GRACE_S:g}s",
+    show_default=True,
+    metavar="TIME",
+    help="How long running calls may take when everything is stopped.",
+)
+@click.option("--report-fd", type=int, hidden=True)
+def command(
+    paths: tuple[Path, ...],
+    no_tui: bool,
+    detach: bool,
+    temporal_ui: bool,
+    fast: bool,
+    grace_s: float,
+    report_fd: int | None,
+) -> ExitCode:
+    """Find or start Temporal, run the agents, open the TUI.
+
+    PATHS are agent files and folders of them; without any ./agent.yaml is meant, else every agent
+    in ./agents/. Changed files are taken up while it runs. Without a terminal it logs.
+    """
+    out = output()
+    plan = make_plan(paths, temporal_ui=temporal_ui, is_fast=fast, grace_s=grace_s)
+    if detach:
+        from capuchin_yaml.cli.detach import start_detached
+
+        return start_detached(out, plan, paths)
+    if report_fd is None and not no_tui:
+        from capuchin_yaml.cli.tui import has_terminal
+
+        if has_terminal():
+            from capuchin_yaml.cli.terminal_app import up_with_tui
+
+            return up_with_tui(out, plan)
+    from capuchin_yaml.cli.up_log import up_with_log
+
+    return run_async(up_with_log(out, plan, report_fd))
+
+
+def make_plan(paths: tuple[Path, ...], *, temporal_ui: bool, is_fast: bool, grace_s: float) -> Plan:
+    """What to run, and where its state is.
+
+    Raises:
+        click.UsageError: no path is given and none of the usual ones is there.
+        UnsafeState: the state folder is not ours alone.
+    """
+    from capuchin_yaml.client.home import Home
+
+    find = paths or usual_paths()
+    if not find:
+        raise click.UsageError(
+            "no agent.yaml and no agents/ here; name a file or folder, or type: capuchin init"
+        )
+    folders = {Path(os.path.realpath(p if p.is_dir() else p.parent)) for p in find}
+    home = Home.find(next(iter(folders)) if len(folders) == 1 else None).open()
+    start_logs_in(home, "up.log")
+    return Plan(
+        home=home,
+        # Relative names stay short in messages; the worker process has the same current folder.
+        find=find,
+        temporal_ui=temporal_ui,
+        is_fast=is_fast,
+        grace_s=grace_s,
+    )
+
+
+def tell_elsewhere(out: Output, plan: Plan) -> None:
+    """Say how other terminals find this project, when the current folder does not show it."""
+    from capuchin_yaml.client.home import Home
+
+    if Home.find().path != plan.home.path:
+        out.tell(f"in other terminals first: export CAPUCHIN_HOME={plan.home.path}")

@@ -1,0 +1,125 @@
+"""`capuchin validate`: every mistake of every file, all at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from capuchin_yaml.cli import options
+from capuchin_yaml.cli.agents_on_disk import usual_paths
+from capuchin_yaml.cli.output import ExitCode, Ink, Output
+from capuchin_yaml.cli.verb import Verb, is_verbose, output
+from capuchin_yaml.diagnostics import Diagnostic, Severity
+from capuchin_yaml.spec import JsonValue
+
+if TYPE_CHECKING:
+    from capuchin_yaml.compiler.load import Compiled
+
+FORMATS = ("full", "concise", "json", "sarif", "github")
+
+
+@click.command(cls=Verb)
+@options.paths
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="full",
+    show_default=True,
+    help="For people (full, concise) or programs (json, sarif, github).",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+def command(paths: tuple[Path, ...], format_: str, as_json: bool) -> ExitCode:
+    """Check agent files and report every mistake.
+
+    PATHS are agent files and folders of them; without any ./agent.yaml is meant, else every agent
+    in ./agents/. Nothing is written or started. With -v the policy of each agent is said.
+    """
+    from capuchin_yaml.compiler.load import compile_file, find_agents
+
+    out = output()
+    find = paths or usual_paths()
+    if not find:
+        raise click.UsageError("no agent.yaml and no agents/ here; name a file or a folder")
+    files = find_agents(find)
+    if not files:
+        out.fail(f"no agent files in {', '.join(str(path) for path in find)}")
+        return ExitCode.REFUSED
+    compiled = [compile_file(path) for path in files]
+    diagnostics = [d for c in compiled for d in (*c.diagnostics, *_taken_names(c, compiled))]
+    _print(out, compiled, diagnostics, "json" if as_json else format_)
+    wrong = any(d.severity is Severity.ERROR for d in diagnostics)
+    return ExitCode.REFUSED if wrong else ExitCode.DONE
+
+
+def _taken_names(one: Compiled, compiled: Sequence[Compiled]) -> list[Diagnostic]:
+    """That an earlier file of the same run has this agent's name."""
+    from capuchin_yaml.diagnostics import Span
+
+    for earlier in compiled:
+        if earlier is one or one.spec is None:
+            break
+        if earlier.spec is not None and earlier.spec.name == one.spec.name:
+            message = f"the name {one.spec.name!r} is taken by {earlier.path}"
+            start = Span(str(one.path), 1, 1, 1, 1)
+            help_ = "names are unique in a project; write another `name`"
+            return [Diagnostic("name-taken", Severity.ERROR, message, start, help_)]
+    return []
+
+
+def _print(
+    out: Output, compiled: Sequence[Compiled], diagnostics: Sequence[Diagnostic], format_: str
+) -> None:
+    from capuchin_yaml.compiler.render import FORMATS, report
+
+    chosen = FORMATS[FORMATS.index(format_)]
+    text = report(
+        diagnostics,
+        {str(c.path): c.source for c in compiled},
+        chosen,
+        files=[str(c.path) for c in compiled],
+        colour=out.paints_answer,
+    )
+    if chosen == "json":
+        out.answer_json(
+            {**json.loads(text), "agents": [_agent_json(c) for c in compiled if c.spec]}
+        )
+        return
+    if text:
+        out.answer_rendered(text)
+    if chosen in ("full", "concise"):
+        if is_verbose():
+            _print_policies(out, compiled)
+        _tell_sum(out, compiled, diagnostics)
+
+
+def _print_policies(out: Output, compiled: Sequence[Compiled]) -> None:
+    from capuchin_yaml.policy.sentence import policy_sentence
+
+    for one in compiled:
+        if one.spec is not None:
+            out.answer(Ink(one.spec.name, "bold"), f": {policy_sentence(one.spec)}")
+
+
+def _agent_json(one: Compiled) -> dict[str, JsonValue]:
+    from capuchin_yaml.policy.sentence import policy_sentence
+
+    assert one.spec is not None
+    return {
+        "path": str(one.path),
+        "name": one.spec.name,
+        "version": one.spec.version,
+        "definition_hash": one.spec.definition_hash,
+        "sentence": policy_sentence(one.spec),
+    }
+
+
+def _tell_sum(out: Output, compiled: Sequence[Compiled], diagnostics: Sequence[Diagnostic]) -> None:
+    counts = {s: sum(1 for d in diagnostics if d.severity is s) for s in Severity}
+    found = ", ".join(f"{n} {s}{'s' if n > 1 else ''}" for s, n in counts.items() if n)
+    files = f"{len(compiled)} file{'s' if len(compiled) > 1 else ''}"
+    out.tell(f"{files}: {found or 'no mistakes'}")

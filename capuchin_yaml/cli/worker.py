@@ -1,0 +1,193 @@
+"""`capuchin worker`: a worker alone, for a real cluster; scale by running more of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from capuchin_yaml.cli import options
+from capuchin_yaml.cli.agents_on_disk import compile_agents, shown_problems
+from capuchin_yaml.cli.answering_model import FORCED, answering_model
+from capuchin_yaml.cli.durations import DURATION
+from capuchin_yaml.cli.output import ExitCode, Output
+from capuchin_yaml.cli.reached import start_logs_in
+from capuchin_yaml.cli.roster import OnDisk, Roster, first_roster
+from capuchin_yaml.cli.verb import Verb, output, run_async
+from capuchin_yaml.errors import ModelRejected
+from capuchin_yaml.terminal_text import visible
+
+if TYPE_CHECKING:
+    from capuchin_yaml.client.home import Home
+    from capuchin_yaml.tools.registry import Registry
+
+GRACE_S = 30.0
+
+
+@click.command(cls=Verb)
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--grace",
+    "grace_s",
+    type=DURATION,
+    default=f"{GRACE_S:g}s",
+    show_default=True,
+    metavar="TIME",
+    help="How long running calls may take once it is told to stop.",
+)
+def command(paths: tuple[Path, ...], grace_s: float) -> ExitCode:
+    """Run a worker alone, for a real cluster.
+
+    The server is the one that TEMPORAL_ADDRESS or a temporal.toml profile names, else this
+    project's own. SIGTERM and Ctrl-C let running calls finish; once more ends it at once. A
+    worker never rehearses: without the key of a model it does not start.
+    """
+    return run_async(_worker(output(), paths, grace_s))
+
+
+async def _worker(out: Output, paths: tuple[Path, ...], grace_s: float) -> ExitCode:
+    from capuchin_yaml.client.home import Home
+    from capuchin_yaml.tools.registry import Registry
+
+    registry = Registry.installed()
+    roster = _roster(out, paths, registry)
+    if roster is None or not _has_models(out, roster):
+        return ExitCode.REFUSED
+    folders = {Path(os.path.realpath(p if p.is_dir() else p.parent)) for p in paths}
+    home = Home.find(next(iter(folders)) if len(folders) == 1 else None).open(create=True)
+    start_logs_in(home, f"worker-{os.getpid()}.log")
+    sys.stdout = sys.stderr = _VisibleLines(sys.stderr)
+    return await _serve(out, home, roster, registry, grace_s)
+
+
+def _roster(out: Output, paths: tuple[Path, ...], registry: Registry) -> Roster | None:
+    compiled = compile_agents(paths, registry)
+    for one in compiled:
+        out.tell_rendered(shown_problems(one))
+    if any(one.spec is None for one in compiled):
+        return None
+    roster, problems = first_roster([OnDisk(one.path, one.spec) for one in compiled])
+    for problem in problems:
+        out.fail(problem)
+    if not roster:
+        out.fail(f"no agent files in {', '.join(str(path) for path in paths)}")
+    return None if problems or not roster else roster
+
+
+def _has_models(out: Output, roster: Roster) -> bool:
+    """Whether every agent is answered by the model that is meant, and not by a stand-in."""
+    is_complete = True
+    for name, serving in roster.items():
+        try:
+            model = answering_model(serving.spec.model)
+        except ModelRejected as error:
+            out.fail(f"{name}: {error}")
+            is_complete = False
+            continue
+        if model.notice:
+            out.fail(f"{name}: {model.notice}; a worker does not rehearse. Set {model.key}")
+            is_complete = False
+        elif serving.spec.model is None and not os.environ.get(FORCED):
+            out.fail(
+                f"{name} names no model, and a worker does not rehearse. Write `model:` in "
+                f"{serving.path}, or set {FORCED} ({FORCED}=rehearsal to rehearse on purpose)"
+            )
+            is_complete = False
+    return is_complete
+
+
+async def _serve(
+    out: Output, home: Home, roster: Roster, registry: Registry, grace_s: float
+) -> ExitCode:
+    from capuchin_yaml.cli.serving import serve, swap
+    from capuchin_yaml.client.connection import connect_unsealed
+    from capuchin_yaml.client.cluster import ensure_search_attributes, retention_note
+    from capuchin_yaml.client.home import project_name
+    from capuchin_yaml.client.server import find_server
+    from capuchin_yaml.engine.agents import AgentTable
+    from capuchin_yaml.engine.contract import task_queue
+
+    project = project_name(home)
+    target = await find_server(home)
+    home.key()
+    client = await connect_unsealed(target)
+    await ensure_search_attributes(client)
+    if (note := await retention_note(client)) is not None:
+        out.warn(note)
+    table = AgentTable()
+    swap(table, {name: serving.to_json() for name, serving in roster.items()})
+    stop, ready = asyncio.Event(), asyncio.Event()
+    signals = _Signals(stop)
+    work = asyncio.create_task(
+        serve(
+            home,
+            project=project,
+            target=target,
+            agents=table,
+            registry=registry,
+            grace_s=grace_s,
+            stop=stop,
+            ready=ready,
+        )
+    )
+    signals.listen()
+    polling = asyncio.create_task(ready.wait())
+    await asyncio.wait({polling, work}, return_when=asyncio.FIRST_COMPLETED)
+    if ready.is_set():
+        out.tell(f"polling {task_queue(project)} at {target.address}: {', '.join(roster)}")
+        await asyncio.wait({work, signals.hurry}, return_when=asyncio.FIRST_COMPLETED)
+    polling.cancel()
+    if work.done():
+        await work
+        out.tell("stopped")
+    return ExitCode.INTERRUPTED if signals.number == signal.SIGINT else ExitCode.DONE
+
+
+class _Signals:
+    """The first signal drains, the second ends."""
+
+    def __init__(self, stop: asyncio.Event) -> None:
+        self._stop = stop
+        self.hurry: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.number: int | None = None
+
+    def listen(self) -> None:
+        """Take over the signals of this process."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, self._take, number)
+
+    def _take(self, number: int) -> None:
+        if self._stop.is_set() and not self.hurry.done():
+            self.hurry.set_result(None)
+        self.number = self.number or number
+        self._stop.set()
+
+
+class _VisibleLines:
+    """stdout and stderr for tool code of this process: what it prints is made visible first."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.encoding = stream.encoding
+
+    def write(self, text: str) -> int:
+        """Write with control marks spelled out."""
+        self._stream.write(visible(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Pass on."""
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        """Tools should not paint here."""
+        return False
+
+    def fileno(self) -> int:
+        """The descriptor below."""
+        return self._stream.fileno()
