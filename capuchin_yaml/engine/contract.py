@@ -123,6 +123,12 @@ class StartConversation(Request):
     """State of the run before; None for the first."""
 
 
+NO_START = StartConversation(
+    conversation="", id="", by="", client="", sent_at="", agent="", project=""
+)
+"""Stands for a start that was not sealed or not whole."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendMessage(Request):
     """Say something to the agent. Its id is the message's."""

@@ -6,6 +6,7 @@ server turns into a clean rejection that leaves no trace in history.
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
@@ -25,13 +26,34 @@ def refuse(message: str, kind: str = contract.REFUSED) -> NoReturn:
     raise ApplicationError(message, type=kind, non_retryable=True)
 
 
-def check_start(start: Any, workflow_id: str, first_run_id: str, started: datetime) -> None:
+def read_start(given: tuple[Any, ...]) -> contract.StartConversation:
+    """Return the start, or `NO_START` for whatever is not exactly one; never raises."""
+    if len(given) != 1 or not isinstance(given[0], dict):
+        return contract.NO_START
+    known = {f.name for f in dataclasses.fields(contract.StartConversation)}
+    value = {k: v for k, v in given[0].items() if k in known}
+    texts = ("conversation", "id", "by", "client", "sent_at", "agent", "project", "first_run_id")
+    maps = ("variables", "injected")
+    try:
+        start = contract.StartConversation(**value)
+    except TypeError:
+        return contract.NO_START
+    if all(isinstance(getattr(start, n), str) for n in texts) and all(
+        isinstance(getattr(start, n), dict) for n in maps
+    ):
+        return start
+    return contract.NO_START
+
+
+def check_start(
+    start: contract.StartConversation, workflow_id: str, first_run_id: str, started: datetime
+) -> None:
     """Refuse a start that is not sealed, not for this id and chain, or too old.
 
     Raises:
         ApplicationError: type `Refused`; the workflow fails with it.
     """
-    if not isinstance(start, contract.StartConversation):
+    if start is contract.NO_START:
         refuse("this conversation was started by somebody without the project's key")
     if start.conversation != workflow_id:
         refuse(f"the start belongs to {start.conversation!r}, not to {workflow_id!r}")

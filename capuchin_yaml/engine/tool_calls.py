@@ -28,6 +28,8 @@ UNAVAILABLE_TRIES = 8
 """Times a tool that cannot be entered is scheduled again; about two minutes in all."""
 CHANGED_TRIES = 5
 """Times a call is judged again because the worker would run something else."""
+CANCEL_GRACE_S = 3.0
+"""Time a cancelled one-attempt call has to say how it ended, before its turn ends without it."""
 
 Judge = Callable[[list[Call]], Awaitable[list[dict[str, JsonValue]]]]
 
@@ -248,13 +250,16 @@ class ToolCalls:
         )
 
     async def _run(self, turn: Turn, call: Call) -> None:
-        limits = self._c.definition.spec["limits"] if self._c.definition else {}
-        await workflow.wait_condition(
-            lambda: (
-                turn.cancelled_by is not None
-                or (not self._roll_over_due() and self._busy < limits["max_parallel_calls"])
+        assert self._c.definition is not None
+        most = int(self._c.definition.spec["limits"]["max_parallel_calls"])
+
+        def may_go() -> bool:
+            return turn.cancelled_by is not None or (
+                not self._roll_over_due() and self._busy < most
             )
-        )
+
+        while not may_go():  # whoever woke up first may have taken the free place
+            await workflow.wait_condition(may_go)
         if turn.cancelled_by is not None:
             self.end(call, "cancelled", "The turn was cancelled before this call ran.")
             return
@@ -305,17 +310,38 @@ class ToolCalls:
         activity = asyncio.ensure_future(self._execute(call, tool))
         self._activities[call.call_id] = activity
         try:
-            outcome = await activity
-        except asyncio.CancelledError:
-            outcome = None
-            self._stopped(turn, call, tool, "the turn was cancelled while the call was running")
-        except ActivityError as error:
-            outcome = None
-            self._stopped(turn, call, tool, _why(error))
+            await workflow.wait_condition(lambda: activity.done() or turn.cancelled_by is not None)
+            await self._ended(activity)
         finally:
             self._activities.pop(call.call_id, None)
-        if outcome is not None:
+        if not activity.done():
+            asyncio.ensure_future(self._settle_later(call, activity))
+            self._loosen(call)
+            return
+        try:
+            outcome = activity.result()
+        except asyncio.CancelledError:
+            self._stopped(turn, call, tool, "the turn was cancelled while the call was running")
+        except ActivityError as error:
+            self._stopped(turn, call, tool, _why(error))
+        else:
             await self._take_result(turn, call, tool, outcome)
+
+    async def _ended(self, activity: asyncio.Task[Any]) -> None:
+        """Give a cancelled call a little time to say how it ended."""
+        if activity.done():
+            return
+        try:
+            await workflow.wait_condition(activity.done, timeout=timedelta(seconds=CANCEL_GRACE_S))
+        except TimeoutError:
+            return
+
+    async def _settle_later(self, call: Call, activity: asyncio.Task[Any]) -> None:
+        """Use the result of a call that was given up, should it come all the same."""
+        await workflow.wait_condition(activity.done)
+        outcome = None if activity.cancelled() or activity.exception() else activity.result()
+        if isinstance(outcome, dict) and outcome.get("status") in ("ok", "error"):
+            self.take_late(call.call_id, call.digest, outcome["status"], str(outcome["text"]))
 
     async def _execute(self, call: Call, tool: dict[str, JsonValue]) -> Any:
         repeatable = tool["idempotent"] or tool["effect"] == "read"
@@ -341,6 +367,10 @@ class ToolCalls:
             # Why: the wrapper ends the call at timeout_s itself; this is for a worker that cannot.
             start_to_close_timeout=timedelta(seconds=tool["timeout_s"] + 15),
             heartbeat_timeout=timedelta(seconds=5 if repeatable else 60),
+            # Why: what a one-attempt call says of its end must not be lost to a cancel.
+            cancellation_type=workflow.ActivityCancellationType.TRY_CANCEL
+            if repeatable
+            else workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             retry_policy=RetryPolicy(
                 initial_interval=timedelta(seconds=1),
                 maximum_interval=timedelta(seconds=20),
@@ -374,6 +404,8 @@ class ToolCalls:
                 if await self._still_allowed(turn, call) and call.stage == "approved":
                     # Our own verdict and that worker differ: workers of two releases are running.
                     await self._pause(turn, 2.0)
+            case "unknown":
+                self._stopped(turn, call, tool, str(outcome["text"]))
             case _:
                 self._stopped(turn, call, tool, "the worker's answer did not carry the seal")
 

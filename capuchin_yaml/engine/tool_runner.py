@@ -68,7 +68,7 @@ class ToolRunner:
             return refusal
         started = time.monotonic()
         running = self._enter(tool, request)
-        beat = asyncio.create_task(_beat(12.0 if request.one_attempt else 1.0))
+        beat = asyncio.create_task(_beat())
         try:
             outcome = await asyncio.wait_for(
                 asyncio.shield(asyncio.wrap_future(running.result)), request.timeout_s
@@ -270,10 +270,11 @@ class _Running:
         return await self._tool.call_async(self._arguments, self._context)
 
 
-async def _beat(every_s: float) -> None:
+async def _beat() -> None:
+    """Keep the call alive at the server, which is also how it hears of a cancel."""
     while True:
         activity.heartbeat()
-        await asyncio.sleep(every_s)
+        await asyncio.sleep(0.5)
 
 
 def idempotency_key(namespace: str, request: contract.CallTool) -> str:

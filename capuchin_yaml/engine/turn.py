@@ -14,7 +14,7 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.desk import Desk
@@ -256,7 +256,7 @@ class TurnRunner:
                 schedule_to_close_timeout=timedelta(seconds=5),
                 retry_policy=RetryPolicy(maximum_attempts=2),
             )
-        except ActivityError:
+        except FailureError:  # a local activity's own, not wrapped in ActivityError
             verdicts = None
         if isinstance(verdicts, list) and len(verdicts) == len(calls):
             return verdicts

@@ -14,7 +14,7 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 with workflow.unsafe.imports_passed_through():
     from capuchin_yaml.engine import contract, doors
@@ -38,32 +38,36 @@ class AgentWorkflow:
     """One conversation with one agent."""
 
     @workflow.init
-    def __init__(self, start: contract.StartConversation) -> None:
-        self._start = start
-        carried = start.carried if isinstance(start, contract.StartConversation) else None
+    def __init__(self, *given: Any) -> None:
+        # Why untyped: whatever a stranger starts us with must fail the workflow, and never the
+        # workflow task, which the server would repeat for ever.
+        self._start = doors.read_start(given)
+        carried = self._start.carried
         if carried is not None:
             self._c = Conversation.resume(carried)
         else:
             now = workflow.now().isoformat()
             self._c = Conversation(
                 id=workflow.info().workflow_id,
-                agent=getattr(start, "agent", ""),
+                agent=self._start.agent,
                 created_at=now,
                 updated_at=now,
             )
         self._log = Log(self._c)
         self._desk = Desk(self._c, self._log)
         self._runner = TurnRunner(
-            self._c, start, self._log, self._desk, self._between_steps, self._roll_over_due
+            self._c, self._start, self._log, self._desk, self._between_steps, self._roll_over_due
         )
         self._draining = False
         self._failed = ""
 
     @workflow.run
-    async def run(self, start: contract.StartConversation) -> dict[str, JsonValue]:
+    async def run(self, *given: Any) -> dict[str, JsonValue]:
         """Serve the conversation until it is closed; returns its summary."""
         info = workflow.info()
-        doors.check_start(start, info.workflow_id, info.first_execution_run_id, info.start_time)
+        doors.check_start(
+            self._start, info.workflow_id, info.first_execution_run_id, info.start_time
+        )
         clerk = asyncio.ensure_future(self._keep_inbox())
         if self._c.run > 1:
             self._log.add(RolledOver, previous_run_id=info.continued_run_id or "")
@@ -107,9 +111,9 @@ class AgentWorkflow:
                 start_to_close_timeout=timedelta(seconds=5),
                 retry_policy=RetryPolicy(maximum_attempts=3),
             )
-        except ActivityError as error:
-            cause = error.cause
-            reason = cause.message if isinstance(cause, ApplicationError) else str(cause or error)
+        except FailureError as error:  # a local activity's own, not wrapped in ActivityError
+            cause = (error.cause or error) if isinstance(error, ActivityError) else error
+            reason = getattr(cause, "message", "") or str(cause)
             await self._fail(f"the agent could not be pinned: {reason}")
         if not isinstance(pinned, dict) or "spec" not in pinned:
             await self._fail("the worker's answer did not carry the seal")
@@ -490,5 +494,5 @@ class AgentWorkflow:
     def _check_ask(self, ask: Any) -> None:
         if not isinstance(ask, contract.Ask) or ask.conversation != workflow.info().workflow_id:
             doors.refuse("the question does not carry the project's seal for this conversation")
-        if not isinstance(self._start, contract.StartConversation):
+        if self._start is contract.NO_START:
             doors.refuse("this conversation was not started with the project's key")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import secrets
 import sys
 import uuid
@@ -37,6 +38,8 @@ from capuchin_yaml.tools.registry import Registry
 LAB = Path(__file__).parent / "lab"
 if str(LAB) not in sys.path:
     sys.path.insert(0, str(LAB))
+lab = importlib.import_module("capuchin_lab")
+"""The same module that the worker in this process runs, with its gates."""
 
 
 def now() -> str:
@@ -327,5 +330,3 @@ async def open_house(
         yield house
     finally:
         await house.stop_worker()
-
-

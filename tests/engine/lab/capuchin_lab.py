@@ -49,8 +49,7 @@ async def wait(name: str) -> str:
         name: The gate.
     """
     entered(name).set()
-    while not gate(name).is_set():
-        await asyncio.sleep(0.01)
+    await asyncio.to_thread(gate(name).wait, 60)
     return f"{name} opened"
 
 
@@ -61,7 +60,7 @@ async def stall(seconds: float) -> str:
     Args:
         seconds: How long.
     """
-    time.sleep(seconds)
+    time.sleep(seconds)  # noqa: ASYNC251 the mistake is the point
     return "stalled"
 
 
@@ -186,6 +185,18 @@ def die(ctx: ToolContext) -> str:
 
 
 tools = [
-    echo, wait, stall, write, write_slowly, write_and_break, refuse,
-    flaky, away, big, odd, shy, wipe, die,
+    echo,
+    wait,
+    stall,
+    write,
+    write_slowly,
+    write_and_break,
+    refuse,
+    flaky,
+    away,
+    big,
+    odd,
+    shy,
+    wipe,
+    die,
 ]
