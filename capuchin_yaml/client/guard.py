@@ -4,6 +4,8 @@
 other `up` that uses the same server. When the last of them is gone, however it ended, the pipe
 closes and the server is ended. Words of one byte come through the same pipe:
 
+    h   hello: somebody holds the server
+    b   bye: it is done, and its worker has ended
     d   detach: live on without `up`
     q   quit: end the server now (`down`)
     w   write the state file again
@@ -25,9 +27,11 @@ import sys
 import time
 from collections.abc import Callable
 
-DETACH, QUIT, REWRITE = b"d", b"q", b"w"
+HELLO, BYE, DETACH, QUIT, REWRITE = b"h", b"b", b"d", b"q", b"w"
 POLITE_S = 1.2
-"""Time the server gets to end by itself; with WAL a kill loses nothing that was acknowledged."""
+"""Time from the polite signal to the kill when a holder died: its worker may still report."""
+HURRY_S = 0.2
+"""The same when every holder was done. A kill loses nothing that was acknowledged."""
 LOG_BYTES = 1024 * 1024
 """Size at which the log starts anew; one older log is kept."""
 IS_LINUX = sys.platform == "linux"
@@ -75,6 +79,8 @@ class Guard:
         self._record = plan["record"]
         self._command = command
         self._detached_end: int | None = None
+        self._holders = 0
+        self._was_told = False
         self._log = open(self._log_file, "ab", buffering=0, opener=_private)  # noqa: SIM115
         self._up_lock = open(self._up_lock_file, "ab", opener=_private)  # noqa: SIM115
         self._wakeup, wakeup_in = os.pipe()
@@ -139,7 +145,9 @@ class Guard:
                 self._write_state()
             if REWRITE in words:
                 self._write_state()
-        return QUIT in words
+        self._holders += words.count(HELLO) - words.count(BYE)
+        self._was_told = QUIT in words
+        return self._was_told
 
     def _lock_out(self) -> bool:
         try:
@@ -153,7 +161,8 @@ class Guard:
         return any(n in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) for n in numbers)
 
     def _end(self, output: int) -> int:
-        for number, patience_s in ((signal.SIGTERM, POLITE_S), (signal.SIGKILL, 5.0)):
+        polite_s = HURRY_S if self._was_told or self._holders <= 0 else POLITE_S
+        for number, patience_s in ((signal.SIGTERM, polite_s), (signal.SIGKILL, 5.0)):
             if self._server.poll() is not None:
                 break
             with contextlib.suppress(ProcessLookupError):

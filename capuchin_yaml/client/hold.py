@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Self
 
+from capuchin_yaml.client import guard
 from capuchin_yaml.client.home import Home
 from capuchin_yaml.client.private_files import shown
 from capuchin_yaml.errors import ServerUnavailable, UnsafeState
@@ -55,6 +56,7 @@ class Hold:
         # Shared by all holders, so that one that leaves can see whether it is the last.
         self._lock = _open_lock(home.path / "hold.lock")
         fcntl.flock(self._lock, fcntl.LOCK_SH)
+        self.tell(guard.HELLO)
 
     @classmethod
     def take(cls, home: Home) -> Self | None:
@@ -77,6 +79,7 @@ class Hold:
 
     def release(self) -> bool:
         """Let go; whether this was the last hold, so that the server ends unless detached."""
+        self.tell(guard.BYE)
         os.close(self._pipe)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -249,7 +249,10 @@ class Home:
         if mark is None:
             reason = f"it was not made by capuchin on this machine (no {_MARK} that can be read)"
         elif mark.get("path") != str(self.path):
-            reason = f"it was made for {shown(mark.get('path'))} and copied or moved here"
+            reason = (
+                f"it was made for {shown(mark.get('path'))} and copied or moved here (if you moved"
+                " it yourself, move it back)"
+            )
         elif mark.get("machine") != machine_mark(self.path):
             reason = "it was made on another machine"
         else:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionStatus
 
 from capuchin_yaml.client import cluster
 from capuchin_yaml.client.connection import connect_unsealed
@@ -46,6 +46,24 @@ async def test_a_server_is_ready_for_conversations_when_it_is_found_or_started(
         assert await cluster.retention_note(client) is None
     with capsys.disabled():
         sys.stdout.write(f" start to ready {ready_s:.2f} s ")
+
+
+@pytest.mark.parametrize("end", ["closed", "killed"])
+async def test_what_was_acknowledged_is_there_after_the_next_start(project: Home, end: str) -> None:
+    async with await find_or_start(project) as server:
+        client = await connect_unsealed(server.target)
+        for number in range(20):
+            await client.start_workflow("Talk", id=f"talk-{number}", task_queue="nobody")
+        if end == "killed":
+            assert server.record is not None
+            os.kill(server.record.pid, signal.SIGKILL)
+            await server.wait_ended()
+
+    async with await find_or_start(project) as again:
+        client = await connect_unsealed(again.target)
+        for number in range(20):
+            found = await client.get_workflow_handle(f"talk-{number}").describe()
+            assert found.status is WorkflowExecutionStatus.RUNNING
 
 
 async def test_without_a_server_a_verb_says_what_to_type(project: Home) -> None:
