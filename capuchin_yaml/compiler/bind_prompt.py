@@ -69,7 +69,11 @@ def _check(
         if shows_rendered.start == shows_rendered.end
         else positions.span(shows_rendered.start, shows_rendered.end)
     )
-    reading.error(shows_rendered.id, shows_rendered.message, where, shows_rendered.help)
+    name = node.text[shows_rendered.start : shows_rendered.end]
+    help_ = shows_rendered.help
+    if shows_rendered.id == "undefined-variable" and name in variables:
+        help_ = f"it may be left out: write {{{{ {name} | default('…') }}}}, or give it a default"
+    reading.error(shows_rendered.id, shows_rendered.message, where, help_)
 
 
 def _known_names(reading: Reading, variables: Mapping[str, VariableSpec]) -> frozenset[str]:

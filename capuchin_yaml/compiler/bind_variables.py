@@ -115,7 +115,7 @@ def _wrong_type(reading: Reading, what: str, kind: VariableType, value: Node) ->
     elif kind == "boolean" and value.text.casefold() in ("yes", "on", "no", "off"):
         help_ = "true" if value.text.casefold() in ("yes", "on") else "false"
     elif isinstance(value.value, str):
-        help_ = "type: string"
+        help_ = "write type: string"
     reading.error(
         "variable-type",
         f"{what} must be {type_words(kind)}, found {found(value)}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ def compile_file(path: Path, registry: ToolSource | None = None) -> Compiled:
     """
     try:
         data = _read(path)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         return _unreadable(path, error)
     return compile_bytes(data, path, registry)
 
@@ -79,11 +80,24 @@ def find_agents(paths: Sequence[Path]) -> tuple[Path, ...]:
     """
     found: list[Path] = []
     for path in paths:
-        if path.is_dir():
-            found.extend(child for child in sorted(path.glob("*.yaml")) if _is_agent(child))
-        else:
-            found.append(path)
+        found.extend(_agents_in(path) if _is_folder(path) else [path])
     return tuple(dict.fromkeys(found))
+
+
+def _agents_in(folder: Path) -> list[Path]:
+    try:
+        children = sorted(folder.iterdir())
+    except OSError:
+        # It stays, so that compiling it says why it cannot be read.
+        return [folder]
+    return [child for child in children if child.suffix == ".yaml" and _is_agent(child)]
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _is_agent(path: Path) -> bool:
@@ -101,20 +115,24 @@ def _is_agent(path: Path) -> bool:
 def _read(path: Path) -> bytes:
     # Why: a device or a pipe would be read for ever.
     if path.exists() and not path.is_file():
-        raise IsADirectoryError(21, "it is a folder" if path.is_dir() else "it is no plain file")
+        if path.is_dir():
+            next(path.iterdir(), None)  # a folder that may not be read says so first
+        raise OSError(errno.EINVAL, "it is a folder" if path.is_dir() else "it is no plain file")
     with path.open("rb") as file:
         return file.read(MAX_FILE_BYTES + 1)
 
 
-def _unreadable(path: Path, error: OSError) -> Compiled:
+def _unreadable(path: Path, error: OSError | ValueError) -> Compiled:
     start = Span(str(path), 1, 1, 1, 1)
     match error:
         case FileNotFoundError():
             problem = "there is no such file"
         case PermissionError():
             problem = "this user may not read it"
+        case OSError() if error.strerror:
+            problem = error.strerror
         case _:
-            problem = error.strerror or str(error)
+            problem = str(error)
     message = f"the agent file cannot be read: {problem}"
     return Compiled(path, None, (Diagnostic("unreadable", Severity.ERROR, message, start),), "")
 

@@ -44,11 +44,11 @@ def repair_for(
     if missing:
         return _EXAMPLES.get(str(key))
     title = schema.get("title")
-    plain = (
-        _quoting(key, node, schema) if title not in ("duration", "amount", "Model name") else None
-    )
-    if plain is not None:
-        return plain
+    if len(schema.get("enum", ())) == 1:
+        return f"write {key}: {schema['enum'][0]}"
+    if title not in ("duration", "Model name") and _needs_quotes(node, schema):
+        name = f"{key}: " if isinstance(key, str) and key else ""
+        return f"put it in quotes: {name}{quoted(node.text)}"
     if title == "duration":
         return duration_repair(node.text)
     if title == "amount":
@@ -122,7 +122,8 @@ def _type_repair(key: str | int, node: Node, schema: Mapping[str, JsonValue]) ->
             return f"write a list: {name}[{node.text[:60]}]" if "\n" not in node.text else None
     if key == "tools" and node.kind == "map":
         return "start each tool with '- ': tools: [package.tool]"
-    return _SECTIONS.get(str(key)) if wanted in ("object", "array") else None
+    is_section = wanted in ("object", "array") or key == "approval"
+    return _SECTIONS.get(str(key)) if is_section else None
 
 
 def section_example(path: Path) -> str | None:
@@ -130,8 +131,6 @@ def section_example(path: Path) -> str | None:
     return _SECTIONS.get(str(path[0])) if len(path) == 1 else None
 
 
-def _quoting(key: str | int, node: Node, schema: Mapping[str, JsonValue]) -> str | None:
-    if schema.get("type") != "string" or node.kind != "scalar" or isinstance(node.value, str):
-        return None
-    name = f"{key}: " if isinstance(key, str) and key else ""
-    return f"put it in quotes: {name}{quoted(node.text)}"
+def _needs_quotes(node: Node, schema: Mapping[str, JsonValue]) -> bool:
+    is_text = isinstance(node.value, str)
+    return schema.get("type") == "string" and node.kind == "scalar" and not is_text

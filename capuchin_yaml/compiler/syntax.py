@@ -128,7 +128,7 @@ def _special_line(
             return _error(
                 "indentation",
                 "this key is indented deeper than the value before it allows",
-                _place(source, at),
+                source.line_span(line_number),
                 "line it up with the keys around it",
             )
         return _error(

@@ -1,0 +1,128 @@
+"""The schema that editors use and the compiler agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from capuchin_yaml.compiler.document import read_document
+from capuchin_yaml.schema_files import read_schema
+from capuchin_yaml.spec import AgentSpec, ApprovalSpec, Limits, Listing, PriceSpec, VariableSpec
+from tests.compiler.corpus import INVALID, VALID, compiled
+
+
+def _editor_accepts(path: Path) -> bool | None:
+    """What an editor's validator says; None when the file's YAML cannot be read."""
+    document = read_document(str(path), path.read_bytes())
+    if document.root is None or document.diagnostics:
+        return None
+    return bool(
+        jsonschema.Draft202012Validator(read_schema("agent.v1")).is_valid(document.root.value)
+    )
+
+
+def test_the_schema_is_a_valid_schema_of_its_draft() -> None:
+    schema = read_schema("agent.v1")
+
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+@pytest.mark.parametrize("path", VALID, ids=lambda p: p.stem)
+def test_a_file_that_compiles_is_accepted_by_an_editor(path: Path) -> None:
+    assert compiled(path).spec is not None
+    assert _editor_accepts(path)
+
+
+@pytest.mark.parametrize("path", INVALID, ids=lambda p: p.stem)
+def test_a_file_that_an_editor_refuses_does_not_compile(path: Path) -> None:
+    if _editor_accepts(path) is False:
+        assert compiled(path).spec is None
+
+
+def test_the_corpus_holds_files_that_only_the_schema_refuses() -> None:
+    refused = [path for path in INVALID if _editor_accepts(path) is False]
+
+    assert len(refused) > 40
+
+
+def _keys(schema: dict[str, Any], place: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, sub in schema.get("properties", {}).items():
+        yield f"{place}.{name}", sub
+        yield from _keys(sub, f"{place}.{name}")
+    for branch in schema.get("anyOf", []):
+        yield from _keys(branch, place)
+
+
+def test_every_key_has_a_title_and_a_description_for_hover() -> None:
+    schema = read_schema("agent.v1")
+    keys = list(_keys(schema, "agent"))
+    for name, definition in schema["$defs"].items():
+        keys.extend(_keys(definition, name))
+
+    def told(key: dict[str, Any]) -> bool:
+        target = schema["$defs"].get(key.get("$ref", "").removeprefix("#/$defs/"), {})
+        return all(key.get(word) or target.get(word) for word in ("title", "description"))
+
+    assert [name for name, key in keys if not told(key)] == []
+
+
+def test_every_map_of_the_schema_is_closed_but_for_notes() -> None:
+    schema = read_schema("agent.v1")
+    maps = [schema, *(d for d in schema["$defs"].values() if "properties" in d)]
+
+    assert all(m["additionalProperties"] is False for m in maps)
+    assert all("^x-" in m["patternProperties"] for m in maps)
+
+
+@pytest.mark.parametrize(
+    ("place", "noun"),
+    [
+        ("approval", ApprovalSpec),
+        ("limits", Limits),
+        ("price", PriceSpec),
+        ("listing", Listing),
+        ("variable", VariableSpec),
+    ],
+)
+def test_every_key_of_a_block_has_its_field_in_the_spec(place: str, noun: type) -> None:
+    keys = set(read_schema("agent.v1")["$defs"][place]["properties"])
+    renamed = {"timeout": "timeout_s"}
+
+    fields = set(noun.__dataclass_fields__)  # type: ignore[attr-defined]  # a dataclass
+    assert {renamed.get(key, key) for key in keys} == fields
+
+
+def test_every_key_of_the_top_has_its_field_in_the_spec() -> None:
+    keys = set(read_schema("agent.v1")["properties"])
+
+    assert {{"apiVersion": "api_version"}.get(k, k) for k in keys} == set(
+        AgentSpec.__dataclass_fields__
+    )
+
+
+def test_the_defaults_of_limits_are_those_of_the_spec() -> None:
+    limits = read_schema("agent.v1")["$defs"]["limits"]["properties"]
+
+    assert {name: key["default"] for name, key in limits.items()} == {
+        "max_steps": Limits().max_steps,
+        "max_tool_calls": Limits().max_tool_calls,
+        "max_parallel_calls": Limits().max_parallel_calls,
+        "same_call": Limits().same_call,
+    }
+
+
+def test_an_unknown_schema_name_is_not_found() -> None:
+    with pytest.raises(FileNotFoundError):
+        read_schema("no-such.v1")
+
+
+def test_a_schema_that_was_changed_by_its_reader_stays_whole_for_the_next() -> None:
+    read_schema("agent.v1").clear()
+
+    assert read_schema("agent.v1")["title"] == "agent.yaml"
