@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
@@ -175,7 +175,7 @@ class Conversation:
             found += [entry_from_json(entry) for entry in page.entries]
         return found
 
-    def watch(self, since: int = 0) -> AsyncIterator[Event | Reconnecting | Reconnected]:
+    def watch(self, since: int = 0) -> AsyncGenerator[Event | Reconnecting | Reconnected, None]:
         """Yield every event from offset `since` on, once and in order, until the conversation ends.
 
         Between them, `Reconnecting` says that the server, or every worker, is away, and

@@ -52,6 +52,8 @@ UNTAKEN_S = 10.0
 """Work that no worker has taken for so long means that none is there, whoever asked before."""
 _QUICK = timedelta(seconds=2)
 _NEWEST_EVENTS = 12
+_TAKEN_IN_VAIN = 3
+"""Attempt from which a task that only times out counts as failing; a killed worker costs one."""
 
 # Why: these say that a task was given up for the server's or an operator's own reasons.
 _NOT_THE_CODE = frozenset(
@@ -292,13 +294,17 @@ async def _newest_events(link: Link, conversation: str) -> list[HistoryEvent]:
 
 def _failing(attempt: int, newest: list[HistoryEvent]) -> Failing | None:
     for event in newest:
-        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
-            return None
-        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
-            failed = event.workflow_task_failed_event_attributes
-            if failed.cause in _NOT_THE_CODE:
+        match event.event_type:
+            case EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
                 return None
-            return Failing(attempt, _words(failed.failure), iso(event.event_time))
+            case EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
+                failed = event.workflow_task_failed_event_attributes
+                if failed.cause in _NOT_THE_CODE:
+                    return None
+                return Failing(attempt, _words(failed.failure), iso(event.event_time))
+            case EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT if attempt >= _TAKEN_IN_VAIN:
+                words = f"its workflow task was taken {attempt - 1} times and never completed"
+                return Failing(attempt, words, iso(event.event_time))
     return None
 
 

@@ -20,9 +20,10 @@ from capuchin_yaml.client.link import Link, in_our_words
 from capuchin_yaml.client.listing import blocked_rows, conversation_rows
 from capuchin_yaml.client.start import start_conversation
 from capuchin_yaml.client.visibility import found_page, of_project, quoted
-from capuchin_yaml.errors import CapuchinError, ConversationNotFound
+from capuchin_yaml.errors import ConversationNotFound
 from capuchin_yaml.events import ConversationStatus
 from capuchin_yaml.spec import JsonValue
+from capuchin_yaml.terminal_text import one_line
 
 _CANDIDATES = 10
 _HEALTH_TIMEOUT = timedelta(seconds=2)
@@ -174,7 +175,10 @@ class Capuchin:
             )
             seen = await workers(self._link)
         except RPCError as error:
-            return self._unhealthy(in_our_words(self._link, error))
+            return self._unhealthy(str(in_our_words(self._link, error)))
+        except RuntimeError as error:
+            # Why: a client that never was connected says so in this way.
+            return self._unhealthy(f"the server cannot be reached: {one_line(str(error), 200)}")
         if not serves:
             return Health(False, 0, "the server says that it does not serve", self.address)
         fresh = sum(1 for worker in seen if worker.ago_s <= SEEN_S)
@@ -204,5 +208,5 @@ class Capuchin:
         if on_close is not None:
             await on_close()
 
-    def _unhealthy(self, error: CapuchinError) -> Health:
-        return Health(False, 0, str(error), self.address)
+    def _unhealthy(self, detail: str) -> Health:
+        return Health(False, 0, detail, self.address)

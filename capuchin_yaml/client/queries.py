@@ -17,7 +17,13 @@ from capuchin_yaml.client.ids import short_id
 from capuchin_yaml.client.link import Link, in_our_words
 from capuchin_yaml.client.requests import sealed
 from capuchin_yaml.engine.contract import Ask
-from capuchin_yaml.errors import CapuchinError, ConversationNotFound, RequestRefused
+from capuchin_yaml.engine.storage import StoredValueMissing
+from capuchin_yaml.errors import (
+    CapuchinError,
+    ConversationNotFound,
+    RequestRefused,
+    UnsafeState,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +58,8 @@ async def ask(
         WorkerUnavailable: no worker answers.
         ServerUnavailable: the server does not.
         RequestRefused: the workflow refused the question.
-        UnsafeState: the answer is not sealed with this project's key.
+        UnsafeState: the answer is not sealed with this project's key, or in a store that is not
+            here.
     """
     handle = link.temporal.get_workflow_handle(conversation, run_id=run_id)
     question = handle.query(
@@ -67,6 +74,8 @@ async def ask(
         )
     except WorkflowQueryFailedError as error:
         raise RequestRefused(error.message) from error
+    except StoredValueMissing as error:
+        raise UnsafeState(str(error)) from error
     except RPCError as error:
         raise await _why_unanswered(link, conversation, error) from error
     return sealed(answer)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
@@ -40,8 +40,8 @@ NewEvents: TypeAlias = Callable[[int], AsyncIterator[Event]]
 _LONG_POLL = timedelta(seconds=60)
 _LOOK_AFTER_S = UNTAKEN_S
 """A history that stays still for so long is looked at: it may lack a worker."""
-_LOOK_AGAIN_S = 2.0
-"""The same while a worker is known to be away."""
+_LOOK_SOON_S = 2.0
+"""The same at the beginning, and while a worker is known to be away."""
 _SERVER_MAY_BE_AWAY_S = 30.0
 _MORE_WITHIN_S = 0.08
 """Pause in which a step that follows at once is waited for; fast steps are read together."""
@@ -49,6 +49,7 @@ _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 1.0
 
 _TASK_COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+_TASK_FAILED = EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
 _MORE_TO_COME = frozenset(
     {EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED}
 )
@@ -103,6 +104,8 @@ class HistoryFeed:
         self._fetch: asyncio.Task[GetWorkflowExecutionHistoryResponse] | None = None
         self._changed = False
         self._more_to_come = False
+        self._stumbled = False
+        self._grown_at = time.monotonic()
         self.ended = False
         """Whether the conversation has ended."""
         self.busy = False
@@ -113,6 +116,11 @@ class HistoryFeed:
         """Whether wake-up calls come from here on."""
         return bool(self._run_id)
 
+    @property
+    def still_s(self) -> float:
+        """How long the history has not grown, as far as was seen."""
+        return time.monotonic() - self._grown_at
+
     async def attach(self) -> None:
         """Begin at the newest run as it is now; whoever reads afterwards misses nothing.
 
@@ -122,6 +130,7 @@ class HistoryFeed:
         description = await describe(self._link, self._conversation)
         info = description.workflow_execution_info
         self._known = info.history_length
+        self._grown_at = time.monotonic()
         self._run_id = info.execution.run_id
         is_marked = self._bookmark.run_id == self._run_id
         self._token = self._bookmark.token if is_marked else b""
@@ -133,6 +142,8 @@ class HistoryFeed:
     async def wake(self, within_s: float, *, when_quiet: bool = False) -> bool:
         """Return True soon after a workflow task has completed, False when none did in time.
 
+        False also at once when one has failed.
+
         A task that put more work on the way wakes a moment later, so that what follows at once
         is read together with it; with `when_quiet` it does not wake at all.
 
@@ -140,7 +151,10 @@ class HistoryFeed:
             ConversationNotFound, ServerUnavailable: as the names say.
         """
         deadline = time.monotonic() + within_s
+        self._stumbled = False
         while not self.ended:
+            if self._stumbled:
+                return False
             if self._changed and not self._more_to_come:
                 break
             if self._changed and not when_quiet:
@@ -180,6 +194,7 @@ class HistoryFeed:
         self._token = answer.next_page_token
         for event in answer.history.events:
             self._take(event)
+            self._grown_at = time.monotonic()
         if self._token:
             self._bookmark.run_id, self._bookmark.token = self._run_id, self._token
         return True
@@ -214,11 +229,13 @@ class HistoryFeed:
             self._changed, self._more_to_come = True, False
         elif kind in _MORE_TO_COME:
             self._more_to_come = True
+        elif kind == _TASK_FAILED:
+            self._stumbled = True
 
 
 async def watched(
     link: Link, conversation: str, bookmark: Bookmark, since: int, new_events: NewEvents
-) -> AsyncIterator[Event | Reconnecting | Reconnected]:
+) -> AsyncGenerator[Event | Reconnecting | Reconnected, None]:
     """Yield events from offset `since` on, once and in order, until the conversation ends."""
     feed = HistoryFeed(link, conversation, bookmark)
     outage = _Outage()
@@ -237,8 +254,8 @@ async def watched(
                     unread = False
                     if ended:
                         return
-                elif not (unread := await feed.wake(outage.look_after_s) or feed.ended):
-                    error = await why_silent(link, conversation, _LOOK_AFTER_S)
+                elif not (unread := await feed.wake(outage.look_after_s()) or feed.ended):
+                    error = await why_silent(link, conversation, feed.still_s)
                     if error is not None:
                         raise error
                 if outage.over():
@@ -268,9 +285,9 @@ async def settled(
                     found = await state()
                     if found.settled:
                         return found
-                feed.busy = not await feed.wake(outage.look_after_s, when_quiet=True)
+                feed.busy = not await feed.wake(outage.look_after_s(), when_quiet=True)
                 if feed.busy:
-                    error = await why_silent(link, conversation, _LOOK_AFTER_S)
+                    error = await why_silent(link, conversation, feed.still_s)
                     if isinstance(error, ConversationBlocked):
                         return await state()
                     if error is not None:
@@ -291,11 +308,12 @@ class _Outage:
     def __init__(self) -> None:
         self._attempt = 0
         self._began = 0.0
+        self._is_new = True
 
-    @property
     def look_after_s(self) -> float:
         """How long a still history is believed to be in order."""
-        return _LOOK_AGAIN_S if self._attempt else _LOOK_AFTER_S
+        soon, self._is_new = self._is_new or self._attempt > 0, False
+        return _LOOK_SOON_S if soon else _LOOK_AFTER_S
 
     @property
     def lasts_s(self) -> float:

@@ -15,7 +15,6 @@ from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from capuchin_yaml.client.answers import Partial
-from capuchin_yaml.client.conversation import Conversation
 from capuchin_yaml.client.fleet import Capuchin
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.sealing import sealed_converter
@@ -26,7 +25,7 @@ from capuchin_yaml.errors import (
     UnsafeState,
     WorkerUnavailable,
 )
-from capuchin_yaml.events import AssistantSaid, TurnEnded, TurnStarted
+from capuchin_yaml.events import AssistantSaid, TurnStarted
 from capuchin_yaml.messages import AssistantMessage, ToolResult, UserMessage
 from capuchin_yaml.spec import ApprovalSpec
 from tests.engine.house import House, lab, open_house
@@ -177,10 +176,13 @@ async def test_a_conversation_that_never_was_is_not_found(fleet: Capuchin) -> No
             await ask
 
 
-async def test_an_unknown_agent_fails_with_the_reason(fleet: Capuchin, house: House) -> None:
+@pytest.mark.parametrize("text", [None, "hello"])
+async def test_an_unknown_agent_fails_with_the_reason(
+    fleet: Capuchin, house: House, text: str | None
+) -> None:
     serve_plain(house)
 
-    talk = await fleet.start("plane", None, by="ann")
+    talk = await fleet.start("plane", text, by="ann")
     state = await talk.settle()
 
     assert state.status == "failed"
@@ -262,6 +264,24 @@ async def test_nothing_is_lost_while_a_conversation_rolls_over(
         assert [e.offset for e in await talk.events(since=7)] == list(range(7, state.events))
 
 
+# sizes
+
+
+async def test_long_lists_come_in_pages_and_whole(fleet: Capuchin, house: House) -> None:
+    house.agent("quiet", house.script(default={"say": "ok"}))
+    texts = [f"{n}" + "x" * 200_000 for n in range(5)]
+
+    talk = await fleet.start("quiet", texts[0], by="ann")
+    for text in texts[1:]:
+        await talk.send(text, by="ann")
+    state = await talk.settle()
+
+    events = await talk.events()
+    assert [e.offset for e in events] == list(range(state.events))
+    assert [e.text for e in events if isinstance(e, TurnStarted)] == texts
+    assert [e.text for e in await talk.transcript() if isinstance(e, UserMessage)] == texts
+
+
 # nobody there
 
 
@@ -338,9 +358,7 @@ async def test_a_conversation_whose_code_fails_is_blocked(temporal: Client) -> N
         await temporal.get_workflow_handle(talk.id).terminate()
 
 
-async def test_an_end_from_outside_is_told(
-    fleet: Capuchin, house: House, temporal: Client
-) -> None:
+async def test_an_end_from_outside_is_told(fleet: Capuchin, house: House, temporal: Client) -> None:
     serve_plain(house)
     talk = await fleet.start("plain", "hello", by="ann")
     await talk.settle()
@@ -406,9 +424,3 @@ async def test_a_reply_is_seen_while_it_is_written(fleet: Capuchin, house: House
     assert len({p.offset + len(p.tail) for p in seen}) > 3
     assert all(text[p.offset :].startswith(p.tail) for p in seen)
     assert await talk.partial() is None
-
-
-async def until_turn_ends(talk: Conversation) -> None:
-    async for event in talk.watch():
-        if isinstance(event, TurnEnded):
-            return

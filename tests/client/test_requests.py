@@ -84,7 +84,7 @@ def test_a_message_is_measured_in_bytes() -> None:
 
 
 def test_half_a_character_is_refused_where_it_stands() -> None:
-    with pytest.raises(RequestRefused, match="lone surrogate.* position 3"):
+    with pytest.raises(RequestRefused, match=r"lone surrogate.* position 3"):
         checked_message("abc\ud83d")
 
 
@@ -133,9 +133,7 @@ def test_an_own_id_must_be_usable(link: Link, request_id: str) -> None:
         WorkflowUpdateRPCTimeoutOrCancelledError,
     ],
 )
-async def test_what_may_pass_is_repeated(
-    link: Link, error: Callable[[], BaseException]
-) -> None:
+async def test_what_may_pass_is_repeated(link: Link, error: Callable[[], BaseException]) -> None:
     attempt = Attempts(error(), error(), error())
 
     answer = await insist(link, message(link), attempt)
