@@ -28,9 +28,8 @@ __all__ = [
 
 _NEVER_AGENTS = (".test.yaml", ".policy.yaml")
 # Why: a file whose YAML is broken is still an agent, so the words are looked for in its text.
-_AGENT_LINE = re.compile(
-    r"""^\s*\{?\s*["']?api_?-?version["']?\s*:\s*["']?capuchin/""", re.IGNORECASE | re.MULTILINE
-)
+_AGENT_KEY = r"""["']?api[_-]?version["']?\s*:\s*["']?capuchin/"""
+_AGENT_LINE = re.compile(rf"^{_AGENT_KEY}|\A\s*\{{.*?{_AGENT_KEY}", re.I | re.M | re.S)
 
 
 @dataclass(frozen=True, slots=True)
