@@ -18,8 +18,8 @@ from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui import clipboard
 from capuchin_yaml.tui.desk import Connect, Desk, DeskChange, TalkChanged
-from capuchin_yaml.tui.draw.rows import Row, row
 from capuchin_yaml.tui.drafts import Drafts
+from capuchin_yaml.tui.draw.rows import Row, row
 from capuchin_yaml.tui.model.entries import Tone
 from capuchin_yaml.tui.model.guard import Guard
 from capuchin_yaml.tui.notices import NoticeBoard
@@ -138,7 +138,10 @@ class CapuchinApp(App[int]):
 
     def say(self, text: str, tone: Tone = "info") -> None:
         """Show a line at the bottom for a while; it covers nothing and takes no focus."""
-        self._notice = (row(one_line(text, 500), _NOTICE_ROLES[tone]), self.event_clock() + NOTICE_S)
+        self._notice = (
+            row(one_line(text, 500), _NOTICE_ROLES[tone]),
+            self.event_clock() + NOTICE_S,
+        )
         self._draw_soon()
 
     def copy_to_clipboard(self, text: str) -> None:
@@ -188,8 +191,10 @@ class CapuchinApp(App[int]):
                 for active in self.screen.active_bindings.values()
                 if active.binding.description and active.binding.id
             }
-            notes = ["ctrl+p lists every action, closing a talk too. Approvals are answered in "
-                     "the inbox (F2) only: open one, read it to its end, then press its key."]
+            notes = [
+                "ctrl+p lists every action, closing a talk too. Approvals are answered in "
+                "the inbox (F2) only: open one, read it to its end, then press its key."
+            ]
             self.push_screen(HelpBox(sorted(keys.items()), notes))
 
     def action_repaint(self) -> None:

@@ -148,6 +148,7 @@ class Desk:
         task = self._watches.pop(conversation, None)
         if task is not None:
             task.cancel()
+        self.fleet.workerless.discard(conversation)
 
     def send(self, conversation: str, text: str) -> Pending:
         """Send a message, or hold it while nobody could take it."""
@@ -239,11 +240,14 @@ class Desk:
         return self.gateway
 
     def _hold(self) -> str:
-        return self.fleet.link.hold if self.gateway is not None else "still starting"
+        return self.fleet.hold if self.gateway is not None else "still starting"
 
     def _note_health(self, health: Health | None, why: str) -> None:
         if self.fleet.note_health(health, why, self.clock()):
             self._on_change(What.LINK)
+        self._release()
+
+    def _release(self) -> None:
         if self.gateway is not None and not self._hold():
             for entry in self.outbox.release():
                 self._on_change(What.OUTBOX)
@@ -270,7 +274,7 @@ class Desk:
 
     async def _watch(self, talk: Talk) -> None:
         gateway = self._gateway()
-        learned = False
+        learned, missed = False, -1
         while True:
             try:
                 if not learned:
@@ -279,8 +283,11 @@ class Desk:
                 async for pulse in gateway.watch(talk.id, talk.next_offset):
                     self._take(talk, pulse)
                 return
-            except EventsMissing:
-                continue
+            except EventsMissing as missing:
+                if missing.since == missed:
+                    # The same hole twice: the server keeps these events no longer.
+                    self._tell(talk, talk.skip_to(missing.got))
+                missed = missing.since
             except CapuchinError as error:
                 talk.detail = str(error)
                 self._tell(talk, [HeadChanged()])
@@ -295,10 +302,18 @@ class Desk:
                     self._on_change(What.OUTBOX)
             case Partial():
                 self._tell(talk, talk.grow(pulse))
-            case Broken(reason):
+            case Broken(reason, "server"):
                 self._note_health(None, reason)
+            case Broken(reason, "worker"):
+                self.fleet.workerless.add(talk.id)
+                self._on_change(What.LINK)
+            case Broken(reason):
+                self._tell(talk, talk.is_blocked(reason))
             case Mended():
-                self._tell(talk, [HeadChanged()])
+                self.fleet.workerless.discard(talk.id)
+                self._tell(talk, talk.is_mended())
+                self._on_change(What.LINK)
+                self._release()
 
     def _tell(self, talk: Talk, changes: list[TalkChange]) -> None:
         if not changes:

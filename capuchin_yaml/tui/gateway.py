@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from capuchin_yaml.events import Choice, Event
 from capuchin_yaml.items import Item
@@ -106,11 +106,16 @@ class Partial:
     tail: str
 
 
+Cause: TypeAlias = Literal["server", "worker", "code"]
+
+
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The watch lost its server; it goes on by itself when it is back."""
+    """The watch waits for something that is away; it goes on by itself when it is back."""
 
     reason: str
+    cause: Cause = "server"
+    """`code`: the conversation's own code fails on the installed release."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
+import logging
 import os
+import subprocess
 import sys
+import threading
+import time
+import warnings
+from datetime import UTC, datetime
 from pathlib import Path
 
 from fake_gateway import FakeGateway
@@ -26,8 +31,6 @@ REPLY = """Order **A-1001** was late, so a refund is fair.
 
 def scene() -> FakeGateway:
     """Some conversations, one of them waiting."""
-    from datetime import UTC, datetime
-
     fake = FakeGateway(now=datetime.now(UTC))
     fake.cards = (
         AgentCard(
@@ -64,29 +67,26 @@ def scene() -> FakeGateway:
     return fake
 
 
-async def noise() -> None:
-    """Prints by every way there is, while the screen is painted."""
-    import subprocess
-    import warnings
-
+def noise() -> None:
+    """Print by every way there is, again and again, while the screen is painted."""
     while True:
-        await asyncio.sleep(0.2)
-        print("STRAY print")
+        time.sleep(0.2)
+        print("STRAY print")  # noqa: T201  # what this is about
         sys.stderr.write("STRAY stderr\n")
         os.write(1, b"STRAY fd1\n")
         os.write(2, b"STRAY fd2\n")
         warnings.warn("STRAY warning", stacklevel=1)
+        logging.getLogger("x").warning("STRAY log")
         subprocess.run(["echo", "STRAY child"], check=False)
 
 
 def main() -> int:
     """Run one scene."""
     which = sys.argv[1] if len(sys.argv) > 1 else "demo"
-    tasks: list[asyncio.Task[None]] = []
 
     async def connect() -> Gateway:
         if which == "noise":
-            tasks.append(asyncio.create_task(noise()))
+            threading.Thread(target=noise, daemon=True).start()
         return scene()
 
     log = Path(os.environ["TUI_LOG"]) if "TUI_LOG" in os.environ else None

@@ -126,9 +126,7 @@ class FakeGateway:
     def say(self, talk: FakeTalk, text: str) -> None:
         """The model replied."""
         talk.partial = None
-        self.emit(
-            talk, "assistant_message", turn=talk.turns, step=1, text=text, model=talk.model
-        )
+        self.emit(talk, "assistant_message", turn=talk.turns, step=1, text=text, model=talk.model)
 
     def stream(self, talk: FakeTalk, text: str, attempt: int = 1) -> None:
         """So much of the reply has come in."""

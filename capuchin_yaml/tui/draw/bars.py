@@ -9,7 +9,7 @@ from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.draw.clock import since, span
 from capuchin_yaml.tui.draw.rows import Piece, Row, row, spread
 from capuchin_yaml.tui.gateway import InboxRow, Queued, TalkRow
-from capuchin_yaml.tui.model.fleet import Link
+from capuchin_yaml.tui.model.fleet import Fleet
 from capuchin_yaml.tui.model.outbox import Pending
 from capuchin_yaml.tui.model.talk import Talk
 
@@ -29,8 +29,9 @@ def short_id(conversation: str) -> str:
     return "#" + one_line(conversation, 200).rsplit("-", 1)[-1][:8]
 
 
-def top_row(talk: Talk | None, link: Link, waiting: int, project: str, width: int) -> Row:
+def top_row(talk: Talk | None, fleet: Fleet, waiting: int, project: str, width: int) -> Row:
     """Where one is, how the link stands, and how many things wait."""
+    link = fleet.link
     left = [Piece("capuchin", "strong")]
     if talk is not None:
         left += [Piece(" ▸ ", "muted"), Piece(one_line(talk.agent or "?", 40), "agent")]
@@ -45,7 +46,7 @@ def top_row(talk: Talk | None, link: Link, waiting: int, project: str, width: in
     if width >= 60:
         right += _lamp("server", link.is_up, link.state == "starting")
         if link.is_up:
-            right += _lamp("worker", link.has_worker, False)
+            right += _lamp("worker", fleet.has_worker, False)
     if waiting:
         right.append(Piece(f"▲ {waiting} waiting (F2)", "warn"))
     elif width >= 100:
@@ -53,8 +54,9 @@ def top_row(talk: Talk | None, link: Link, waiting: int, project: str, width: in
     return spread(left, right, width)
 
 
-def banner_rows(link: Link, now: float, starting_s: float) -> list[Row]:
+def banner_rows(fleet: Fleet, now: float, starting_s: float) -> list[Row]:
     """What is wrong with the link, in words; nothing when all is well."""
+    link = fleet.link
     if link.state == "starting":
         return [row(f"starting… {starting_s:.0f} s", "muted")]
     if not link.is_up:
@@ -64,7 +66,7 @@ def banner_rows(link: Link, now: float, starting_s: float) -> list[Row]:
             row(f"{head}{detail}", "bad"),
             row("  what you see is as it was; what you send is held and goes out then", "muted"),
         ]
-    if not link.has_worker:
+    if not fleet.has_worker:
         text = "▲ no worker is running: messages wait; start one with `capuchin up` or `worker`"
         return [row(text, "warn")]
     return []
@@ -84,8 +86,8 @@ def queue_rows(queued: Sequence[Queued], pending: Sequence[Pending]) -> list[Row
             case "sending" | "taken":
                 out.append((Piece("… sending  ", "muted"), text))
             case "held":
-                why = Piece(f"⧗ held: {one_line(entry.why, 60)} (alt+up takes back)  ", "warn")
-                out.append((why, text))
+                held = f"⧗ held: {one_line(entry.why, 60)} (alt+up takes back)  "
+                out.append((Piece(held, "warn"), text))
             case "unsent":
                 why = f"✖ not sent: {one_line(entry.why, 120)} (alt+up takes back)  "
                 out.append((Piece(why, "bad"), text))

@@ -45,7 +45,8 @@ def blocks(text: str, width: int) -> list[tuple[int, list[Row]]]:
         end = _close(tokens, i)
         rows = _block(tokens[i : end + 1], max(width, 1))
         if rows:
-            line = tokens[i].map[0] if tokens[i].map else 0
+            span = tokens[i].map
+            line = span[0] if span else 0
             out.append((line, rows))
         i = end + 1
     return out

@@ -53,6 +53,19 @@ class Fleet:
     agents: tuple[AgentCard, ...] = ()
     link: Link = Link()
     talks: dict[str, Talk] = field(default_factory=dict)
+    workerless: set[str] = field(default_factory=set)
+    """Conversations whose watch found that no worker takes up their work: the server counts a
+    worker as there for a minute after its end."""
+
+    @property
+    def hold(self) -> str:
+        """Why a message waits instead of going out; empty when it goes out."""
+        return self.link.hold or ("no worker is running" if self.workerless else "")
+
+    @property
+    def has_worker(self) -> bool:
+        """Whether somebody takes up messages, as far as is known."""
+        return self.link.has_worker and not self.workerless
 
     def set_rows(self, rows: Iterable[TalkRow]) -> bool:
         """Take a new list; a talk that was just started and is not listed yet stays. True if new."""

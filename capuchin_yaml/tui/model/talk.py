@@ -48,6 +48,7 @@ class EventsMissing(CapuchinError):
     def __init__(self, since: int, got: int) -> None:
         super().__init__(f"event {since} was expected and event {got} came")
         self.since = since
+        self.got = got
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ class Talk:
     @property
     def is_current(self) -> bool:
         """Whether all that is known to have happened is applied."""
-        return 0 < self.next_offset and self.next_offset >= self.known_events
+        return self.next_offset > 0 and self.next_offset >= self.known_events
 
     @property
     def is_over(self) -> bool:
@@ -168,6 +169,24 @@ class Talk:
             raise EventsMissing(self.next_offset, event.offset)
         self.next_offset = event.offset + 1
         return _HANDLERS.get(type(event), Talk._on_other)(self, event)
+
+    def skip_to(self, offset: int) -> list[Change]:
+        """Go on after events that are no longer kept."""
+        missed = offset - self.next_offset
+        self.next_offset = offset
+        return self._add(Mark("", f"{missed} earlier events are no longer kept", "warn"))
+
+    def is_blocked(self, reason: str) -> list[Change]:
+        """The conversation's own code fails; its events tell when it goes on."""
+        self.status, self.detail = "blocked", reason
+        return [HeadChanged()]
+
+    def is_mended(self) -> list[Change]:
+        """What the watch waited for is back."""
+        if self.status == "blocked":
+            self.detail = ""
+            self._settle_status()
+        return [HeadChanged()]
 
     def learn(self, state: TalkState) -> list[Change]:
         """Take what the workflow says of itself; the events stay what the entries are made of."""

@@ -107,7 +107,7 @@ class Answering:
     def _link_refusal(self) -> str:
         if self._screen.question is not None:
             return ""
-        return self._screen.desk.fleet.link.hold
+        return self._screen.desk.fleet.hold
 
     def _hold(self, shown: Shown, then: object) -> None:
         """Wait whether other input follows at once, as in a paste; then go on."""
@@ -139,11 +139,14 @@ class Answering:
             box = NameBox(item.tool, f"{answer.label}: {item.title}")
             self._screen.app.push_screen(box, lambda ok: self._typed(item, answer, bool(ok)))
         elif answer.asks == "reason":
-            text = TextBox(f"deny {title}", "a reason helps the agent; it may be empty", may_be_empty=True)
+            text = TextBox(
+                f"deny {title}", "a reason helps the agent; it may be empty", may_be_empty=True
+            )
             self._screen.app.push_screen(text, lambda text: self._written(item, answer, text))
         elif answer.asks == "result":
             text = TextBox(
-                f"{title} happened", "what it would have answered; the model reads it",
+                f"{title} happened",
+                "what it would have answered; the model reads it",
                 may_be_empty=False,
             )
             self._screen.app.push_screen(text, lambda text: self._written(item, answer, text))

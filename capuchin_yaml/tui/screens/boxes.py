@@ -17,6 +17,8 @@ from capuchin_yaml.tui.model.pasted import clean
 from capuchin_yaml.tui.widgets.lines import Lines
 
 _WIDTH = 64
+_FRAME = 8
+"""Columns that the box and its frame take around the text."""
 
 
 class TextBox(ModalScreen[str | None]):
@@ -43,7 +45,9 @@ class TextBox(ModalScreen[str | None]):
 
     def on_mount(self) -> None:
         """Start in the text."""
-        self.query_one("#title", Lines).set_rows(_title(self._title, self._hint))
+        self.query_one("#title", Lines).set_rows(
+            _title(self._title, self._hint, self.app.size.width)
+        )
         self._keys(row("ctrl+s sends · Enter breaks the line · Esc goes back", "muted"))
         self.query_one(TextArea).focus()
 
@@ -76,7 +80,7 @@ class NameBox(ModalScreen[bool]):
 
     def __init__(self, name: str, title: str) -> None:
         super().__init__()
-        self._name = name
+        self._tool_name = name
         self._title = title
 
     def compose(self) -> ComposeResult:
@@ -88,7 +92,8 @@ class NameBox(ModalScreen[bool]):
 
     def on_mount(self) -> None:
         """Start in the name."""
-        rows = _title(self._title, f"type its name to go on: {one_line(self._name, 120)}")
+        hint = f"type its name to go on: {one_line(self._tool_name, 120)}"
+        rows = _title(self._title, hint, self.app.size.width)
         self.query_one("#title", Lines).set_rows(rows)
         keys = row("Enter sends when the name is right · Esc goes back", "muted")
         self.query_one("#keys", Lines).set_rows([keys])
@@ -97,7 +102,7 @@ class NameBox(ModalScreen[bool]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go on only with the very name."""
         event.stop()
-        if event.value == self._name:
+        if event.value == self._tool_name:
             self.dismiss(True)
         else:
             self.query_one("#keys", Lines).set_rows([row("that is not its name", "bad")])
@@ -158,8 +163,9 @@ class TooSmall(ModalScreen[None]):
         self.query_one("#small", Lines).set_rows([row(self._need, "warn")])
 
 
-def _title(title: str, hint: str) -> list[Row]:
+def _title(title: str, hint: str, columns: int) -> list[Row]:
+    width = max(min(_WIDTH, columns - _FRAME), 1)
     return [
-        *wrap((Piece(one_line(title, 200), "strong"),), _WIDTH),
-        *wrap((Piece(hint, "muted"),), _WIDTH),
+        *wrap((Piece(one_line(title, 200), "strong"),), width),
+        *wrap((Piece(hint, "muted"),), width),
     ]

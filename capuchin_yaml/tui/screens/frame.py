@@ -50,11 +50,9 @@ class Frame(Screen[None]):
         project = gateway.project if gateway is not None else ""
         waiting = len(fleet.waiting()) + len(self.capuchin.board.questions())
         width = max(self.size.width - 2, 1)
-        self.query_one("#top", Lines).set_rows(
-            [top_row(talk, fleet.link, waiting, project, width)]
-        )
+        self.query_one("#top", Lines).set_rows([top_row(talk, fleet, waiting, project, width)])
         now = self.desk.clock()
-        rows = banner_rows(fleet.link, now, now - self.capuchin.started_at)
+        rows = banner_rows(fleet, now, now - self.capuchin.started_at)
         self.query_one("#banner", Lines).set_rows(rows[:1] if self.is_narrow else rows)
 
     def draw(self) -> None:

@@ -147,7 +147,10 @@ class NewTalk(ModalScreen[str | None]):
 
 
 def _card_rows(card: AgentCard, width: int) -> list[Row]:
-    head = (Piece(one_line(card.name, 40), "agent"), Piece(f" {one_line(card.version, 20)}", "muted"))
+    head = (
+        Piece(one_line(card.name, 40), "agent"),
+        Piece(f" {one_line(card.version, 20)}", "muted"),
+    )
     if card.problem:
         return [clip(head, width), clip(row(f"  ✖ {one_line(card.problem, 300)}", "bad"), width)]
     note = f"  {one_line(card.description or card.policy, 300)}"

@@ -30,9 +30,7 @@ class Composer(TextArea):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "send", id="composer.send", priority=True),
-        Binding(
-            "ctrl+j,shift+enter,alt+enter", "newline", "new line", id="composer.newline"
-        ),
+        Binding("ctrl+j,shift+enter,alt+enter", "newline", "new line", id="composer.newline"),
         Binding("alt+up", "take_back", "take back", id="composer.take_back", show=False),
         Binding("ctrl+c,super+c", "interrupt", "copy or cancel", id="composer.copy", show=False),
         Binding("escape", "escape", "cancel turn (twice)", id="composer.escape", show=False),

@@ -52,7 +52,7 @@ class ItemDetail(RowView):
         self._draw: Draw | None = None
         self._draw_context: Draw | None = None
         self._rows: list[Row] = []
-        self._context: list[Row] = []
+        self._context_rows: list[Row] = []
         self._item: tuple[str, str, int] | None = None
         self._layout = 0
         self.answer_keys: frozenset[str] = frozenset()
@@ -90,13 +90,13 @@ class ItemDetail(RowView):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        width = max(self.size.width, 1)
+        width = self.text_width
         rows = self._draw(width) if self._draw else []
         if rows != self._rows:
             self._layout += 1
         self._rows = rows
-        self._context = self._draw_context(width) if self._draw_context else []
-        self.virtual_size = Size(self.size.width, len(rows) + len(self._context))
+        self._context_rows = self._draw_context(width) if self._draw_context else []
+        self.virtual_size = Size(self.size.width, len(rows) + len(self._context_rows))
         self._guard.show(self.shown)
         self.refresh()
 
@@ -118,12 +118,12 @@ class ItemDetail(RowView):
 
     def render_line(self, y: int) -> Strip:
         """One row."""
-        width = self.size.width
+        width = self.text_width
         at = self.scroll_offset.y + y
         if at < len(self._rows):
             return self.strip(self._rows[at], width)
         at -= len(self._rows)
-        return self.strip(self._context[at] if at < len(self._context) else (), width)
+        return self.strip(self._context_rows[at] if at < len(self._context_rows) else (), width)
 
     def action_line(self, step: int) -> None:
         """Move by one line."""

@@ -120,7 +120,7 @@ class PickList(RowView):
 
     def render_line(self, y: int) -> Strip:
         """One row of an entry."""
-        width = self.size.width
+        width = self.text_width
         if not self._picks:
             return self.strip(clip(self._empty[y], width) if y < len(self._empty) else (), width)
         at, line = divmod(self.scroll_offset.y + y, self._height)

@@ -53,6 +53,11 @@ class RowView(ScrollView, can_focus=True):
         super().__init__(id=id, classes=classes)
         self._styles_of_roles: dict[str, Style] = {}
 
+    @property
+    def text_width(self) -> int:
+        """Columns for text: the pane without padding and scrollbar."""
+        return max(self.scrollable_content_region.width, 1)
+
     def notify_style_update(self) -> None:
         """Forget drawn styles when the theme or the focus changed them."""
         super().notify_style_update()

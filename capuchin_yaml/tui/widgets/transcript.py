@@ -149,7 +149,7 @@ class Transcript(RowView):
         self._drawn.pop(len(self._exact), None)
 
     def _measure_all(self) -> None:
-        self._width = max(self.size.width, 1)
+        self._width = self.text_width
         self._drawn.clear()
         self._heights = Heights(estimate(e, self._width) for e in self._talk.entries)
         self._exact = [False] * len(self._talk.entries)
@@ -167,7 +167,7 @@ class Transcript(RowView):
 
     def on_resize(self, event: events.Resize) -> None:
         """Lay out anew, with the same entry at the top or at the end."""
-        if max(self.size.width, 1) != self._width:
+        if self.text_width != self._width:
             self._measure_all()
         else:
             self._settle()
@@ -243,7 +243,7 @@ class Transcript(RowView):
 
     def render_line(self, y: int) -> Strip:
         """One line of the pane."""
-        width = self.size.width
+        width = self.text_width
         row = self.scroll_offset.y + y
         if row >= self._heights.total:
             return Strip.blank(width, self.rich_style)
