@@ -22,6 +22,7 @@ from capuchin_yaml.models.anthropic_reply import PROVIDER, ReplyBuilder
 from capuchin_yaml.models.anthropic_wire import request_body
 
 if TYPE_CHECKING:
+    import httpx2
     from anthropic import AsyncAnthropic
 
 _SDK = "anthropic.resources.messages"
@@ -37,8 +38,8 @@ class AnthropicModel:
 
     def __init__(self, *, read_timeout_s: float = _READ_TIMEOUT_S) -> None:
         self._read_timeout_s = read_timeout_s
-        self._client: AsyncAnthropic | None = None
-        self._made_for: tuple[object, ...] = ()
+        self._connections: httpx2.AsyncClient | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def reply(self, request: ModelRequest, on_text: OnText) -> ModelReply:
         """The model's answer; `ModelAdapter.reply` says what it raises."""
@@ -67,9 +68,9 @@ class AnthropicModel:
 
     async def aclose(self) -> None:
         """Close the connections; the next reply opens new ones."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        connections, self._connections = self._connections, None
+        if connections is not None:
+            await connections.aclose()
 
     async def _stream(
         self, body: Mapping[str, Any], key: str, address: str, on_text: OnText
@@ -85,24 +86,24 @@ class AnthropicModel:
                     f"instead of a stream; check {ADDRESS_VARIABLE} if it is set"
                 )
             async for event in stream:
-                builder.take(event.to_dict() if hasattr(event, "to_dict") else {})
+                # What a hostile or odd model wrote may not be what the SDK's types expect.
+                builder.take(event.to_dict(warnings=False) if hasattr(event, "to_dict") else {})
         return builder.reply()
 
     def _open(self, key: str, address: str) -> AsyncAnthropic:
-        """One client for many calls: making one costs a TLS setup, and connections are kept."""
-        from anthropic import AsyncAnthropic, Timeout
+        """A client for one call, on connections that are kept for many.
 
-        headers = os.environ.get("ANTHROPIC_CUSTOM_HEADERS")
-        made_for = (asyncio.get_running_loop(), key, address, headers)
-        if self._client is None or self._made_for != made_for:
-            self._client = AsyncAnthropic(
-                api_key=key,
-                base_url=address,
-                max_retries=0,
-                timeout=Timeout(self._read_timeout_s, connect=_CONNECT_TIMEOUT_S),
-            )
-            self._made_for = made_for
-        return self._client
+        The key may change between two calls; setting up TLS for each would cost more than the SDK.
+        """
+        from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, Timeout
+
+        loop = asyncio.get_running_loop()
+        if self._connections is None or self._loop is not loop:
+            timeout = Timeout(self._read_timeout_s, connect=_CONNECT_TIMEOUT_S)
+            self._connections, self._loop = DefaultAsyncHttpxClient(timeout=timeout), loop
+        return AsyncAnthropic(
+            api_key=key, base_url=address, max_retries=0, http_client=self._connections
+        )
 
 
 async def warm() -> None:
