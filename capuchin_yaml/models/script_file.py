@@ -23,7 +23,11 @@ _NULLS = ("", "~", "null", "Null", "NULL")
 _BOOLEANS = {w: w.lower() == "true" for w in ("true", "True", "TRUE", "false", "False", "FALSE")}
 _INT = re.compile(r"[-+]?[0-9]{1,4000}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_STANDARD_TAG = "tag:yaml.org,2002:"
+_PLAIN_TAGS = frozenset(
+    "tag:yaml.org,2002:" + name
+    for name in "str int float bool null timestamp merge value map seq".split()
+)
+"""What an untagged node resolves to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +187,7 @@ class _Reader:
         self._count += 1
         if id(node) in above or self._count > _MAX_NODES or len(above) > 100:
             self.refuse(line, "too many or endless aliases")
-        if not node.tag.startswith(_STANDARD_TAG):
+        if node.tag not in _PLAIN_TAGS:
             self.refuse(line, f"the tag {node.tag!r} is not allowed")
         above = (*above, id(node))
         if isinstance(node, yaml.SequenceNode):
