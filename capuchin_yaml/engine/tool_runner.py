@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeAlias
 
@@ -91,6 +91,13 @@ class ToolRunner:
         if request.one_attempt and time.monotonic() - started > ONE_ATTEMPT_SILENCE_S:
             self._watch(running, request)
         return outcome
+
+    async def stop(self) -> None:
+        """Stop watching late calls; what they would say is asked of a person."""
+        for task in list(self.late):
+            task.cancel()
+        if self.late:
+            await asyncio.wait(list(self.late), timeout=5)
 
     def _find(self, request: contract.CallTool) -> tuple[Tool | None, Outcome]:
         entry, _, name = request.tool.partition(".")
@@ -200,7 +207,11 @@ class ToolRunner:
             )
             try:
                 await handle.execute_update(
-                    contract.LATE_RESULT, report, id=report.id, result_type=dict
+                    contract.LATE_RESULT,
+                    report,
+                    id=report.id,
+                    result_type=dict,
+                    rpc_timeout=timedelta(seconds=10),
                 )
                 return
             except WorkflowUpdateFailedError as error:
@@ -208,6 +219,9 @@ class ToolRunner:
                     logger.warning("late result of %s refused: %s", request.call_id, error.cause)
                     return
             except Exception as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise  # the SDK turns a cancel into an error of its own
                 logger.warning("late result of %s not delivered: %s", request.call_id, error)
 
 
@@ -231,6 +245,8 @@ class _Running:
 
     def start(self, name: str) -> None:
         """Enter the tool."""
+        # Why: from here on nobody who waits for the result can cancel it away.
+        self.result.set_running_or_notify_cancel()
         threading.Thread(target=self._run, name=f"tool {name}", daemon=True).start()
 
     def cancel(self) -> None:

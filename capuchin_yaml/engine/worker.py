@@ -106,6 +106,7 @@ async def run_worker(
                 ready.set()
             await stop.wait()
             logger.info("stopping: running calls get %g s", settings.grace_s)
+    await tools.stop()
 
 
 async def _warm(agents: AgentTable, models: ModelSettings) -> None:

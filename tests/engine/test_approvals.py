@@ -20,8 +20,8 @@ def refund(house: House, approval: ApprovalSpec = ALL, **agent: Any) -> str:
     model = house.script(
         {"when": {"user": "go"}, "reply": WRITE},
         {"when": {"result": "wrote"}, "reply": {"say": "done"}},
-        {"when": {"result": "refused"}, "reply": {"say": "sorry, refused"}},
         {"when": {"result": "Nobody decided"}, "reply": {"say": "sorry, too late"}},
+        {"when": {"result": "refused"}, "reply": {"say": "sorry, refused"}},
         default={"say": "ok"},
     )
     house.agent("refund", model, "lab.write", approval=approval, **agent)

@@ -30,8 +30,10 @@ async def goes_on(talk: Talk) -> None:
 
 async def test_cancel_while_an_approval_waits(house: House) -> None:
     agent(
-        house, "lab.write",
-        calls=[{"tool": "write", "args": {"line": "x"}}], approval=ApprovalSpec(policy="all"),
+        house,
+        "lab.write",
+        calls=[{"tool": "write", "args": {"line": "x"}}],
+        approval=ApprovalSpec(policy="all"),
     )
     talk = await house.talk("cancelled", "go")
     item = await talk.item()
@@ -62,7 +64,8 @@ async def test_cancel_while_a_repeatable_tool_runs(house: House) -> None:
 
 async def test_cancel_while_a_one_attempt_tool_runs_keeps_the_question_open(house: House) -> None:
     agent(
-        house, "lab.write_slowly",
+        house,
+        "lab.write_slowly",
         calls=[{"tool": "write_slowly", "args": {"line": "x", "name": "cancel2"}}],
     )
     talk = await house.talk("cancelled", "go")
@@ -103,8 +106,10 @@ async def test_cancel_when_nothing_runs_says_so(house: House) -> None:
 
 async def test_close_ends_the_talk_and_refuses_what_comes_after(house: House) -> None:
     agent(
-        house, "lab.write",
-        calls=[{"tool": "write", "args": {"line": "x"}}], approval=ApprovalSpec(policy="all"),
+        house,
+        "lab.write",
+        calls=[{"tool": "write", "args": {"line": "x"}}],
+        approval=ApprovalSpec(policy="all"),
     )
     talk = await house.talk("cancelled", "go")
     await talk.item()

@@ -52,7 +52,11 @@ async def test_a_tool_that_says_it_failed_is_never_asked_about(house: House) -> 
     await talk.idle()
 
     assert await result(talk) | {"call_id": ""} == {
-        "kind": "result", "call_id": "", "tool": "refuse", "status": "error", "text": "no money",
+        "kind": "result",
+        "call_id": "",
+        "tool": "refuse",
+        "status": "error",
+        "text": "no money",
     }
 
 
@@ -98,7 +102,9 @@ async def test_a_large_result_is_cut_with_a_visible_mark(house: House) -> None:
     assert len(text) < 70_000
 
 
-async def test_a_large_result_is_kept_whole_in_the_store(temporal: object, tmp_path: object) -> None:
+async def test_a_large_result_is_kept_whole_in_the_store(
+    temporal: object, tmp_path: object
+) -> None:
     store = FolderStore(tmp_path / "store")  # type: ignore[operator]
     async with open_house(temporal, tmp_path, store=store) as house:  # type: ignore[arg-type]
         talk = await house.talk(writer(house, "big", kilobytes=200), "go")
