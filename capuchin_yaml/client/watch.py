@@ -45,6 +45,8 @@ _LOOK_SOON_S = 2.0
 _SERVER_MAY_BE_AWAY_S = 30.0
 _MORE_WITHIN_S = 0.08
 """Pause in which a step that follows at once is waited for; fast steps are read together."""
+_GATHER_S = 0.01
+"""Pause before the next call while a step runs: its first events then come in one answer."""
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 1.0
 
@@ -178,6 +180,8 @@ class HistoryFeed:
 
     async def _next_page(self, deadline: float) -> bool:
         """Read the next page; False when none came before the deadline."""
+        if self._fetch is None and self._more_to_come:
+            await asyncio.sleep(_GATHER_S)
         fetch = self._fetching()
         done, _ = await asyncio.wait({fetch}, timeout=max(deadline - time.monotonic(), 0))
         if not done:
