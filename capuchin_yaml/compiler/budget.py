@@ -7,7 +7,7 @@ from collections.abc import ItemsView, KeysView, ValuesView
 from jinja2.exceptions import TemplateRuntimeError
 from jinja2.runtime import Undefined
 
-WORK = 2_000_000
+WORK = 1_000_000
 """Characters, list entries and loop steps that one rendering may touch."""
 MAX_PROMPT_CHARS = 200_000
 """Characters of a rendered prompt."""

@@ -7,13 +7,13 @@ complaints, says what was found and what to type instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from capuchin_yaml.compiler.document import Document, Node, Path
-from capuchin_yaml.compiler.repairs import repair_for, section_example
+from capuchin_yaml.compiler.repairs import empty_repair, repair_for
 from capuchin_yaml.compiler.unknown_keys import Schema, unknown_key
 from capuchin_yaml.compiler.wording import either, expected, found, place_name, shown
 from capuchin_yaml.compiler.words import LATER_VALUES
@@ -130,7 +130,7 @@ class _Checker:
         # Why: without a registry of its own jsonschema would fetch a `$ref` from the network.
         validator = validator_class(self._schema, registry=Registry())
         errors = list(validator.iter_errors(node.value))
-        self._wrong_types = {self._path(e) for e in errors if e.validator == "type"}
+        self._wrong_types = {self._path(error) for error in _type_errors(errors)}
         for error in errors:
             self._unknown_keys_first(error)
         for error in errors:
@@ -225,7 +225,7 @@ class _Checker:
                 "empty-value",
                 f"{name} is empty, expected {wanted}",
                 self._document.key_span(path),
-                f"remove the line, or write {section_example(path) or 'a value'}",
+                empty_repair(path),
             )
             return
         self._report(
@@ -265,9 +265,9 @@ class _Checker:
 
     def _on_enum(self, error: Any, path: Path, node: Node) -> None:
         dotted = ".".join(str(step) for step in path)
-        if path == ("approval",) and node.value in ("allowlist", "denylist"):
+        if path == ("approval",) and node.text in ("allowlist", "denylist"):
             self._list_missing(path, node)
-        elif node.value in LATER_VALUES.get(dotted, frozenset()):
+        elif node.text in LATER_VALUES.get(dotted, frozenset()):
             self._report(
                 "later-key",
                 f"this version does not carry out {place_name(path)}: {node.text} yet",
@@ -409,6 +409,14 @@ class _Checker:
 
     def _report(self, id_: str, message: str, span: Span, help_: str | None = None) -> None:
         self._found.append(Diagnostic(id_, Severity.ERROR, message, span, help_))
+
+
+def _type_errors(errors: Iterable[Any]) -> Iterator[Any]:
+    """The errors about a value's type, but not those that only rule out a branch of a choice."""
+    for error in errors:
+        if error.validator == "type" and (error.parent is None or error.relative_path):
+            yield error
+        yield from _type_errors(error.context or ())
 
 
 def _walk(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:

@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 from capuchin_yaml.compiler.document import Node, Path
 from capuchin_yaml.compiler.nearest import nearest
 from capuchin_yaml.compiler.wording import quoted
+from capuchin_yaml.compiler.words import our_value
 from capuchin_yaml.spec import JsonValue
 
 _EXAMPLES: Mapping[str, str] = {
@@ -20,6 +21,7 @@ _EXAMPLES: Mapping[str, str] = {
     "amount": 'add amount: "0.25"',
     "currency": "add currency: USD",
 }
+_REQUIRED = frozenset({"apiVersion", "name", "prompt", "use", "type"})
 _SECTIONS: Mapping[str, str] = {
     "tools": "tools: [package.tool]",
     "approval": "approval: all",
@@ -54,7 +56,7 @@ def repair_for(
     if title == "amount":
         return amount_repair(node.text)
     if "enum" in schema:
-        return _enum_repair(node, schema)
+        return _enum_repair(str(key), node, schema)
     if title == "Agent name":
         slug = re.sub(r"[^a-z0-9_-]+", "-", node.text.casefold()).strip("-_")[:63]
         return f"name: {slug}" if slug else None
@@ -64,7 +66,17 @@ def repair_for(
         return f"currency: {_SIGNS[node.text]}"
     if title == "Model name":
         return "write provider:name, such as anthropic:claude-opus-4-8, or rehearsal"
+    if len(path) == 2 and path[0] == "variables" and node.kind == "scalar":
+        return _variable_repair(str(key), node)
     return _type_repair(key, node, schema)
+
+
+def _variable_repair(name: str, node: Node) -> str:
+    kinds = ("string", "integer", "number", "boolean")
+    kind = node.text if node.text in kinds else our_value("type", node.text)
+    if kind in kinds:
+        return f"write {name}: {{type: {kind}}}"
+    return f"write {name}: {{default: {quoted(node.text)}}}"
 
 
 def duration_repair(text: str) -> str | None:
@@ -102,9 +114,12 @@ def amount_repair(text: str) -> str | None:
     return f'write "{plain}"' + (f" and currency: {sign}" if sign else "")
 
 
-def _enum_repair(node: Node, schema: Mapping[str, JsonValue]) -> str | None:
+def _enum_repair(key: str, node: Node, schema: Mapping[str, JsonValue]) -> str | None:
     if node.kind != "scalar":
         return None
+    ours = our_value(key, node.text)
+    if ours is not None and ours in schema["enum"]:
+        return f"write {key}: {ours}"
     meant = nearest(node.text, [str(value) for value in schema["enum"]])
     return f"did you mean {meant!r}?" if meant is not None else None
 
@@ -126,9 +141,13 @@ def _type_repair(key: str | int, node: Node, schema: Mapping[str, JsonValue]) ->
     return _SECTIONS.get(str(key)) if is_section else None
 
 
-def section_example(path: Path) -> str | None:
-    """A whole section of the file, for one that is empty."""
-    return _SECTIONS.get(str(path[0])) if len(path) == 1 else None
+def empty_repair(path: Path) -> str:
+    """What to do about a key with nothing behind it."""
+    key = str(path[-1]) if path else ""
+    if key in _REQUIRED:
+        return _EXAMPLES[key].replace("add ", "write ", 1)
+    section = _SECTIONS.get(key) if len(path) == 1 else None
+    return f"remove the line, or write {section or 'a value'}"
 
 
 def _needs_quotes(node: Node, schema: Mapping[str, JsonValue]) -> bool:

@@ -173,6 +173,35 @@ _FOREIGN: Mapping[Place, Mapping[str, str]] = {
 }
 
 
+_FOREIGN_VALUES: Mapping[str, Mapping[str, str]] = {
+    "policy": {
+        # Only toward asking more: a word that means "never ask" is listed, not suggested.
+        **dict.fromkeys(("always", "ask", "manual", "required", "human", "yes", "on"), "all"),
+        **dict.fromkeys(("whitelist", "allowed"), "allowlist"),
+        **dict.fromkeys(("blacklist", "blocklist", "denied"), "denylist"),
+    },
+    "on_timeout": {
+        **dict.fromkeys(("reject", "refuse", "decline", "fail"), "deny"),
+        **dict.fromkeys(("cancel", "end", "stop", "abort"), "close"),
+        **dict.fromkeys(("ignore", "keep", "pending", "none"), "wait"),
+    },
+    "type": {
+        **dict.fromkeys(("per_message", "per_turn", "per_request", "per_reply"), "per_call"),
+        **dict.fromkeys(("per_session", "per_chat", "flat"), "per_conversation"),
+        **dict.fromkeys(("none", "gratis"), "free"),
+        **dict.fromkeys(("str", "text"), "string"),
+        **dict.fromkeys(("int", "whole"), "integer"),
+        **dict.fromkeys(("float", "decimal", "double"), "number"),
+        "bool": "boolean",
+    },
+}
+
+
+def our_value(key: str, word: str) -> str | None:
+    """What another format's value `word` of `key` is called here, or None."""
+    return _FOREIGN_VALUES.get("policy" if key == "approval" else key, {}).get(word)
+
+
 def our_word(place: Place, word: str) -> str | None:
     """What another format's key `word` is called here, or None for a word nobody uses.
 

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from capuchin_yaml.compiler.document import read_document
+from capuchin_yaml.compiler.load import compile_bytes
+from capuchin_yaml.compiler.render import report
 from capuchin_yaml.schema_files import read_schema
-from capuchin_yaml.spec import AgentSpec, ApprovalSpec, Limits, Listing, PriceSpec, VariableSpec
-from tests.compiler.corpus import INVALID, VALID, compiled
+from capuchin_yaml.spec import (
+    AgentSpec,
+    ApprovalSpec,
+    JsonValue,
+    Limits,
+    Listing,
+    PriceSpec,
+    VariableSpec,
+    canonical_json,
+)
+from tests.compiler.corpus import FOLDER, INVALID, VALID, compiled
+from tests.compiler.packages import PaperSource
 
 
 def _editor_accepts(path: Path) -> bool | None:
@@ -126,3 +141,57 @@ def test_a_schema_that_was_changed_by_its_reader_stays_whole_for_the_next() -> N
     read_schema("agent.v1").clear()
 
     assert read_schema("agent.v1")["title"] == "agent.yaml"
+
+
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.sampled_from([0, -1, 3, 1.5, 1e300, 10**30, "", "x", "no", "30s", "allowlist", "a.b", "{{"]),
+    st.sampled_from(["billing.lookup_order", "\u202e\n", "é" * 70, "per_token", "env:X"]).map(str),
+    st.sampled_from(["env", "use", "x-a", "", "type", "policy", "tools", "file"]).flatmap(
+        lambda key: st.sampled_from([{key: "x"}, {key: 1}, [{key: None}], {key: ["x", "x"]}])
+    ),
+    st.sampled_from([[], {}, [1], ["a", "a"], [None], [[]]]),
+)
+KEYS = st.sampled_from(
+    [
+        *("", "x-1", "env", "use", "tools", "policy", "type", "amount", "budget", "floor"),
+        *("agent", "rules", "Name", "名", "instructions", "max_turns", "\u202e", "no", "1"),
+    ]
+)
+
+
+def _places(value: JsonValue, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    if path:
+        yield path
+    pairs: Any = value.items() if isinstance(value, dict) else ()
+    if isinstance(value, list):
+        pairs = enumerate(value)
+    for key, inner in pairs:
+        yield from _places(inner, (*path, key))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_whatever_is_changed_in_a_file_the_compiler_is_never_laxer_than_the_schema(
+    data: st.DataObject,
+) -> None:
+    path = FOLDER / "valid" / "everything.yaml"
+    document = read_document(str(path), path.read_bytes())
+    assert document.root is not None
+    value = copy.deepcopy(document.root.value)
+    for _ in range(data.draw(st.integers(1, 3))):
+        *parents, last = data.draw(st.sampled_from(list(_places(value))))
+        owner = value
+        for step in parents:
+            owner = owner[step]
+        if isinstance(owner, dict) and data.draw(st.booleans()):
+            owner[data.draw(KEYS)] = copy.deepcopy(data.draw(JUNK))
+        else:
+            owner[last] = copy.deepcopy(data.draw(JUNK))
+
+    result = compile_bytes(canonical_json(value).encode(), path, PaperSource())
+    validator = jsonschema.Draft202012Validator(read_schema("agent.v1"))
+    if not validator.is_valid(value):
+        assert result.spec is None
+    assert report(result.diagnostics, {str(path): result.source}, "full") or result.spec
