@@ -107,7 +107,7 @@ class CapuchinApp(App[int]):
 
     def _begin(self) -> None:
         self.board.listen(lambda: self._from_any_thread(self._read_board))
-        self.drafts.expand = self.chat.expand
+        self.drafts.expand = self.chat.whole_draft
         self.run_desk()
 
     @work(exclusive=True, group="desk", exit_on_error=True)
@@ -237,11 +237,11 @@ class CapuchinApp(App[int]):
         self._is_flush_due = True
         wait = self._last_flush + self._flush_s - self.event_clock()
         if wait <= 0:
-            self.call_next(self._flush)
+            self.call_next(self._draw_now)
         else:
-            self.set_timer(wait, self._flush)
+            self.set_timer(wait, self._draw_now)
 
-    def _flush(self) -> None:
+    def _draw_now(self) -> None:
         self._is_flush_due = False
         self._last_flush = self.event_clock()
         self._ring()

@@ -28,7 +28,9 @@ class AgentCard:
     variables: Mapping[str, VariableSpec] = field(default_factory=dict)
     injected: tuple[str, ...] = ()
     problem: str = ""
-    """Why it cannot be started, such as `agents/x.yaml:4:3: …`; empty when it can."""
+    """What is wrong with its file, such as `agents/x.yaml:4:3: …`; empty when all is well."""
+    is_served: bool = True
+    """Whether it can be started; with a problem, it is the last good file that is."""
 
     @property
     def asks_first(self) -> bool:

@@ -1,4 +1,4 @@
-"""The TUI on the fake gateway, for tests in a real terminal: `python demo.py [SCENE]`."""
+"""The TUI on the fake gateway, for tests in a real terminal: `python -m tests.tui.demo [SCENE]`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fake_gateway import FakeGateway
+from tests.tui.fake_gateway import FakeGateway
 
 from capuchin_yaml.spec import VariableSpec
 from capuchin_yaml.tui.app import run_tui

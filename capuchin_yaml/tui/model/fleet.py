@@ -68,7 +68,7 @@ class Fleet:
         return self.link.has_worker and not self.workerless
 
     def set_rows(self, rows: Iterable[TalkRow]) -> bool:
-        """Take a new list; a talk that was just started and is not listed yet stays. True if new."""
+        """Take a new list; a talk on show that is not in it stays. True if it differs."""
         new = {r.id: r for r in rows}
         for talk in self.talks.values():
             if talk.id not in new and talk.id in self.rows:

@@ -91,7 +91,7 @@ class ChatScreen(Frame):
         self._close_side()
         self.draw()
 
-    def expand(self, draft: str) -> str:
+    def whole_draft(self, draft: str) -> str:
         """A draft with held pastes in place."""
         return self.query_one(Composer).pasted.expand(draft)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -54,7 +55,7 @@ class NewTalk(ModalScreen[str | None]):
         self.query_one("#form").display = False
         cards = self._desk.fleet.agents
         agents = self.query_one(PickList)
-        agents.set_picks([Pick(c.name, lambda w, c=c: _card_rows(c, w)) for c in cards], _none())
+        agents.set_picks([Pick(c.name, partial(_card_rows, c)) for c in cards], _none())
         agents.styles.height = min(max(len(cards) * 2, 2), 16)
         agents.focus()
         self._say("Enter picks · Esc goes back", "muted")
@@ -68,8 +69,8 @@ class NewTalk(ModalScreen[str | None]):
         card = next((c for c in self._desk.fleet.agents if c.name == event.key), None)
         if card is None:
             return
-        if card.problem:
-            self._say(card.problem, "bad")
+        if not card.is_served:
+            self._say(card.problem or "it is not served", "bad")
             return
         self._card = card
         if not card.asks_first:

@@ -71,7 +71,13 @@ class Composer(TextArea):
             self.pages = pages
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, compact=True, highlight_cursor_line=False, soft_wrap=True)
+        super().__init__(
+            id=id,
+            compact=True,
+            highlight_cursor_line=False,
+            soft_wrap=True,
+            placeholder="write a message · Enter sends · ctrl+j breaks the line",
+        )
         self.pasted = Pasted()
         self.cursor_blink = False
 

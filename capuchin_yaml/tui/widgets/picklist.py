@@ -12,8 +12,11 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from capuchin_yaml.tui.draw.rows import Row, clip
+from capuchin_yaml.tui.draw.rows import Piece, Row, clip
 from capuchin_yaml.tui.widgets.rowview import RowView
+
+_MARK = "▌"
+"""Stands before the marked entry, so that the mark is not a colour alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +126,18 @@ class PickList(RowView):
         width = self.text_width
         if not self._picks:
             return self.strip(clip(self._empty[y], width) if y < len(self._empty) else (), width)
+        room = max(width - len(_MARK), 1)
         at, line = divmod(self.scroll_offset.y + y, self._height)
         if at >= len(self._picks):
             return Strip.blank(width, self.rich_style)
         pick = self._picks[at]
-        rows = pick.rows(width)
-        under = ""
+        rows = pick.rows(room)
+        under, mark = "", " " * len(_MARK)
         if pick.key == self.key:
             under = "cursor" if self.has_focus else "selected"
-        return self.strip(clip(rows[line] if line < len(rows) else (), width), width, under)
+            mark = _MARK
+        body = clip(rows[line] if line < len(rows) else (), room)
+        return self.strip((Piece(mark, "accent"), *body), width, under)
 
     def _show_mark(self) -> None:
         top = self.keys.index(self.key) * self._height
