@@ -24,7 +24,7 @@ class Item:
     """One item, whole: all that a decision is bound to."""
 
     id: str
-    """`<conversation>:a<n>` for an approval of call n, `:o<n>` for its outcome, `:l<k>` for a limit."""
+    """`<conversation>:a<n>` for an approval of call n, `:o<n>` its outcome, `:l<k>` a limit."""
     kind: ItemKind
     conversation: str
     digest: str

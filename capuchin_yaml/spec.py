@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 JsonValue: TypeAlias = Any
-"""What JSON can hold: None, bool, int, finite float, str, and lists and string-keyed dicts of these."""
+"""What JSON can hold: None, bool, int, finite float, str, lists, and dicts with text keys."""
 
 Effect: TypeAlias = Literal["read", "write", "destructive"]
 PolicyName: TypeAlias = Literal["default", "auto", "all", "allowlist", "denylist"]
@@ -55,7 +55,7 @@ class ApprovalSpec:
     policy: PolicyName = "default"
     """`default` is no approval block at all: `read` runs, every other tool asks."""
     tools: tuple[str, ...] = ()
-    """Identities and aliases as written; an entry with a dot is an identity, one without an alias."""
+    """As written: an entry with a dot is an identity, one without is an alias."""
     timeout_s: float | None = None
     """Time a person has, from the ask; None waits for ever."""
     on_timeout: OnTimeout = "deny"
@@ -108,7 +108,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """One compiled agent. Equal files against equal tool packages give an equal `definition_hash`."""
+    """One compiled agent: equal files and tool packages give an equal `definition_hash`."""
 
     name: str
     prompt: str
@@ -133,7 +133,8 @@ class AgentSpec:
 
     def to_json(self) -> dict[str, JsonValue]:
         """The spec as plain JSON values, fit for history and `from_json`."""
-        return _plain(dataclasses.asdict(self))
+        plain: dict[str, JsonValue] = _plain(dataclasses.asdict(self))
+        return plain
 
     @property
     def definition_hash(self) -> str:

@@ -54,6 +54,7 @@ class ToolCalls:
         self._roll_over_due = roll_over_due
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._activities: dict[str, asyncio.Task[Any]] = {}
+        self._given_up: set[asyncio.Task[None]] = set()
         self._busy = 0
 
     async def run(self, turn: Turn) -> None:
@@ -315,7 +316,7 @@ class ToolCalls:
         finally:
             self._activities.pop(call.call_id, None)
         if not activity.done():
-            asyncio.ensure_future(self._settle_later(call, activity))
+            self._given_up.add(asyncio.ensure_future(self._settle_later(call, activity)))
             self._loosen(call)
             return
         try:

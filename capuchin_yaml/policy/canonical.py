@@ -39,6 +39,21 @@ def _check_values(value: JsonValue, path: str, depth: int) -> None:
     if depth > MAX_DEPTH:
         raise InvalidArguments(f"{path or 'the arguments'}: nested more than {MAX_DEPTH} deep")
     match value:
+        case Mapping():
+            for key, inner in value.items():
+                if not isinstance(key, str):
+                    raise InvalidArguments(f"{path or 'the arguments'}: a key that is no text")
+                _check_text(key, path)
+                _check_values(inner, f"{path}.{key}" if path else key, depth + 1)
+        case list() | tuple():
+            for i, inner in enumerate(value):
+                _check_values(inner, f"{path}[{i}]", depth + 1)
+        case _:
+            _check_scalar(value, path)
+
+
+def _check_scalar(value: JsonValue, path: str) -> None:
+    match value:
         case bool() | None:
             return
         case str():
@@ -49,15 +64,6 @@ def _check_values(value: JsonValue, path: str, depth: int) -> None:
         case float():
             if not math.isfinite(value):
                 raise InvalidArguments(f"{path}: not a finite number")
-        case Mapping():
-            for key, inner in value.items():
-                if not isinstance(key, str):
-                    raise InvalidArguments(f"{path or 'the arguments'}: a key that is no text")
-                _check_text(key, path)
-                _check_values(inner, f"{path}.{key}" if path else key, depth + 1)
-        case list() | tuple():
-            for i, inner in enumerate(value):
-                _check_values(inner, f"{path}[{i}]", depth + 1)
         case _:
             raise InvalidArguments(f"{path}: {type(value).__name__} is not a JSON value")
 

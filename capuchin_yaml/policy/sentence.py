@@ -9,7 +9,10 @@ from capuchin_yaml.spec import AgentSpec, ToolSpec
 
 
 def policy_sentence(spec: AgentSpec) -> str:
-    """Say what asks and what runs, such as "denylist: asks before billing.issue_refund; everything else runs"."""
+    """Say what asks and what runs.
+
+    Such as "denylist: asks before billing.issue_refund; everything else runs".
+    """
     name = "no approval block" if spec.approval.policy == "default" else spec.approval.policy
     if not spec.tools:
         return f"{name}: the agent has no tools"

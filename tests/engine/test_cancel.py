@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from temporalio.client import WorkflowUpdateFailedError
+from temporalio.service import RPCError
 
 from capuchin_yaml.spec import ApprovalSpec
 from tests.engine.house import House, Talk, lab
@@ -120,6 +121,5 @@ async def test_close_ends_the_talk_and_refuses_what_comes_after(house: House) ->
     assert (summary["status"], summary["closed_by"]) == ("closed", "ann")
     assert (await talk.state())["status"] == "closed"
     assert (await talk.kinds())[-1] == "conversation_closed"
-    with pytest.raises(Exception, match=r"(?i)completed|closed|not found") as refused:
+    with pytest.raises((WorkflowUpdateFailedError, RPCError), match=r"(?i)complet|closed"):
         await talk.send("still there?")
-    assert not isinstance(refused.value, WorkflowUpdateFailedError) or refused.value.cause

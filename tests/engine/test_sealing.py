@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from temporalio import workflow
 from temporalio.api.common.v1 import Payload, Payloads, WorkflowExecution
+from temporalio.api.enums.v1 import UpdateWorkflowExecutionLifecycleStage
 from temporalio.api.update.v1 import Input, Meta, Request, WaitPolicy
 from temporalio.api.workflowservice.v1 import (
     QueryWorkflowRequest,
@@ -28,6 +29,9 @@ from capuchin_yaml.spec import ApprovalSpec
 from tests.engine.house import House, Talk, now
 
 ALL = ApprovalSpec(policy="all")
+COMPLETED = UpdateWorkflowExecutionLifecycleStage.Value(
+    "UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED"
+)
 
 
 @pytest.fixture
@@ -58,7 +62,7 @@ async def raw_update(client: Client, talk: Talk, name: str, *payloads: Payload) 
     request = UpdateWorkflowExecutionRequest(
         namespace=client.namespace,
         workflow_execution=WorkflowExecution(workflow_id=talk.id),
-        wait_policy=WaitPolicy(lifecycle_stage=3),
+        wait_policy=WaitPolicy(lifecycle_stage=COMPLETED),
         request=Request(
             meta=Meta(update_id=uuid.uuid4().hex),
             input=Input(name=name, args=Payloads(payloads=list(payloads))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from capuchin_yaml.spec import ApprovalSpec, Limits
 from tests.engine.house import House, Talk, lab
@@ -118,10 +119,17 @@ async def test_an_unknown_tool_gets_an_error_that_lists_the_real_ones(house: Hou
 
 
 async def test_arguments_that_do_not_fit_never_reach_a_person_or_the_tool(house: House) -> None:
-    hostile = [
-        {"tool": "echo", "args": value}
-        for value in ("", '{"text": "x"}', [], None, 5, {"text": 5}, {}, {"text": "a", "more": 1})
-    ]
+    inputs: tuple[Any, ...] = (
+        "",
+        '{"text": "x"}',
+        [],
+        None,
+        5,
+        {"text": 5},
+        {},
+        {"text": "a", "more": 1},
+    )
+    hostile = [{"tool": "echo", "args": value} for value in inputs]
     model = house.script(
         {"when": {"user": "go"}, "reply": {"calls": hostile}}, default={"say": "sorry"}
     )

@@ -1,0 +1,104 @@
+"""Which tools ask, what loosens, and the sentence that says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from capuchin_yaml.policy.gating import asks, loosened
+from capuchin_yaml.policy.sentence import policy_sentence
+from capuchin_yaml.spec import AgentSpec, ApprovalSpec, Effect, PolicyName, ToolSpec
+
+
+def tool(identity: str, effect: Effect = "write", alias: str = "", shy: bool = False) -> ToolSpec:
+    return ToolSpec(
+        identity=identity,
+        alias=alias or identity.partition(".")[2],
+        description="d",
+        input_schema={"type": "object"},
+        effect=effect,
+        idempotent=False,
+        needs_approval=shy,
+        tool_version="1",
+        distribution="d",
+        distribution_version="1",
+    )
+
+
+def agent(
+    *tools: ToolSpec, policy: PolicyName = "default", listed: tuple[str, ...] = ()
+) -> AgentSpec:
+    return AgentSpec(name="a", prompt="p", tools=tools, approval=ApprovalSpec(policy, listed))
+
+
+READ, WRITE, WIPE = tool("a.read", "read"), tool("a.write"), tool("a.wipe", "destructive")
+
+
+@pytest.mark.parametrize(
+    ("policy", "listed", "expected"),
+    [
+        ("default", (), [False, True, True]),
+        ("auto", (), [False, False, False]),
+        ("all", (), [True, True, True]),
+        ("allowlist", ("a.write",), [True, False, True]),
+        ("allowlist", (), [True, True, True]),
+        ("denylist", ("a.write",), [False, True, False]),
+        ("denylist", ("write",), [False, True, False]),
+    ],
+)
+def test_each_policy(policy: PolicyName, listed: tuple[str, ...], expected: list[bool]) -> None:
+    spec = agent(READ, WRITE, WIPE, policy=policy, listed=listed)
+
+    assert [asks(spec, t) for t in spec.tools] == expected
+
+
+def test_an_identity_means_every_entry_and_an_alias_only_one() -> None:
+    first, second = tool("a.write", alias="one"), tool("a.write", alias="two")
+
+    by_identity = agent(first, second, policy="denylist", listed=("a.write",))
+    by_alias = agent(first, second, policy="denylist", listed=("one",))
+
+    assert [asks(by_identity, t) for t in (first, second)] == [True, True]
+    assert [asks(by_alias, t) for t in (first, second)] == [True, False]
+
+
+def test_the_authors_wish_tightens_auto() -> None:
+    assert asks(agent(tool("a.shy", "read", shy=True), policy="auto"), tool("a.shy", shy=True))
+
+
+def test_loosened_names_what_asked_before_and_would_run_alone_now() -> None:
+    old = agent(READ, WRITE, WIPE)
+    new = agent(READ, WRITE, WIPE, policy="denylist", listed=("a.wipe",))
+
+    assert loosened(old, new) == ("a.write",)
+    assert loosened(new, old) == ()
+
+
+def test_a_new_tool_that_runs_alone_is_new_power_unless_it_only_reads() -> None:
+    old = agent(READ, policy="auto")
+
+    assert loosened(old, agent(READ, WRITE, policy="auto")) == ("a.write",)
+    assert loosened(old, agent(READ, tool("b.read", "read"), policy="auto")) == ()
+    assert loosened(old, agent(READ, WRITE, policy="all")) == ()
+
+
+def test_a_new_alias_does_not_hide_that_a_tool_asked_before() -> None:
+    old = agent(WRITE, policy="all")
+    new = agent(tool("a.write", alias="other"), policy="auto")
+
+    assert loosened(old, new) == ("a.write",)
+
+
+def test_the_sentence_says_what_asks_and_what_runs() -> None:
+    listed = agent(READ, WRITE, policy="denylist", listed=("a.write",))
+
+    assert policy_sentence(listed) == "denylist: asks before a.write; everything else runs"
+    assert policy_sentence(agent(policy="all")) == "all: the agent has no tools"
+    assert policy_sentence(agent(READ, policy="auto")) == "auto: everything runs without asking"
+    assert policy_sentence(agent(READ, policy="all")) == "all: asks before every call"
+    assert policy_sentence(agent(READ, WRITE)) == (
+        "no approval block: asks before a.write; a.read runs alone"
+    )
+    shy = agent(READ, tool("a.shy", shy=True), policy="auto")
+    assert policy_sentence(shy) == (
+        "auto: asks before a.shy; a.read runs alone (a.shy: by its author's wish)"
+    )
