@@ -25,7 +25,7 @@ _INT = re.compile(r"[-+]?[0-9]{1,4000}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _PLAIN_TAGS = frozenset(
     "tag:yaml.org,2002:" + name
-    for name in "str int float bool null timestamp merge value map seq".split()
+    for name in ["str", "int", "float", "bool", "null", "timestamp", "merge", "value", "map", "seq"]
 )
 """What an untagged node resolves to."""
 

@@ -13,7 +13,7 @@ from capuchin_yaml.spec import JsonValue
 Candidate: TypeAlias = tuple[JsonValue, bool, Found | None]
 """A value, whether it is sure enough for an argument that may be left out, and its place."""
 
-_ID_WORDS = frozenset({"id", "number", "no", "code", "ref", "referenc", "key", "sku", "uuid"})
+_ID_WORDS = frozenset(stems_of("id ids number no code ref reference key sku uuid"))
 _CENT_WORDS = frozenset({"cent", "minor", "pence", "pennie", "penny"})
 _MONEY_WORDS = frozenset(
     stems_of("amount price total cost sum budget fee value payment refund balance limit")
@@ -26,6 +26,7 @@ _WHOLE_MESSAGE_WORDS = frozenset(
     stems_of("query question q text message prompt search input content body note reason")
     + stems_of("description comment subject title summary details instructions")
 )
+_DEEPEST = 4
 _DATE_WORDS = frozenset(stems_of("date day since until on"))
 
 
@@ -90,7 +91,7 @@ class _Filler:
         if "const" in plain:
             return plain["const"], needed
         kind = kind_of(plain)
-        if kind == "object" and plain.get("properties") and depth < 4:
+        if kind == "object" and plain.get("properties") and depth < _DEEPEST:
             if name in self.facts and self.schema.fits(schema, self.facts[name]):
                 return self.facts[name], True
             return (self.object_of(plain, depth + 1), True) if needed else (None, False)
@@ -114,7 +115,8 @@ class _Filler:
     ) -> tuple[JsonValue, bool]:
         item = self.schema.resolved(plain.get("items", {}))
         if kind_of(item) == "object" and item.get("properties"):
-            values: list[JsonValue] = [self.object_of(item, depth + 1)] if needed else []
+            once = needed and depth < _DEEPEST and (depth == 0 or plain.get("minItems", 0))
+            values: list[JsonValue] = [self.object_of(item, depth + 1)] if once else []
         elif "enum" in item:
             values = [v for v in item["enum"] if self.reading.mentions(str(v))]
         else:
@@ -141,7 +143,7 @@ class _Filler:
         if "enum" in schema:
             yield from ((v, True, None) for v in schema["enum"] if self.reading.mentions(str(v)))
         elif kind == "boolean":
-            if any(self.reading.mentions(w) for w in words):
+            if self.reading.says_any(words):
                 yield True, True, None
         elif number:
             yield from self._spoken_numbers(words)

@@ -113,11 +113,15 @@ class Reading:
         found = _BECAUSE.search(self.text)
         return found.group(1) if found else None
 
+    def says_any(self, stems: Iterable[str]) -> bool:
+        """Whether a word of the message is of one of the stems."""
+        return any(alike(a, b) for a in stems for b in self.stems)
+
     def mentions(self, phrase: str) -> bool:
         """Whether all words of a short phrase are in the message."""
         wanted = stems_of(phrase)
         if wanted:
-            return all(any(w == s for s in self.stems) for w in wanted)
+            return all(w in self.stems for w in wanted)
         return phrase.casefold() in self.text.casefold().split()
 
     def _take(self, pattern: re.Pattern[str], rest: str) -> tuple[tuple[Found, ...], str]:
