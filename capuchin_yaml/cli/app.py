@@ -15,7 +15,7 @@ import click
 from capuchin_yaml import __version__
 from capuchin_yaml.cli.output import AnswerLost, ExitCode, Output, exit_code_for
 from capuchin_yaml.cli.verb import VerbGroup
-from capuchin_yaml.errors import CapuchinError
+from capuchin_yaml.errors import CapuchinError, InvalidAgent
 
 VERBS: Mapping[str, str] = {
     "init": "Write a small runnable project.",
@@ -117,6 +117,9 @@ def run(argv: Sequence[str], out: Output) -> int:
         return ExitCode.REFUSED
     except (click.Abort, KeyboardInterrupt, EOFError):
         return ExitCode.INTERRUPTED
+    except InvalidAgent as error:
+        out.tell_rendered(f"{error}\n")
+        return ExitCode.REFUSED
     except CapuchinError as error:
         out.fail(str(error))
         return exit_code_for(error)

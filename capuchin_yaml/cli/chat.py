@@ -10,7 +10,7 @@ import click
 
 from capuchin_yaml.cli import options
 from capuchin_yaml.cli.agents_file import read_agents
-from capuchin_yaml.cli.decide import decide
+from capuchin_yaml.cli.decide import Found, decide
 from capuchin_yaml.cli.item_text import print_item
 from capuchin_yaml.cli.line_input import Lines
 from capuchin_yaml.cli.output import ExitCode, Ink, Output
@@ -207,8 +207,7 @@ class _Chat:
             try:
                 await decide(
                     self._out,
-                    conversation,
-                    item,
+                    Found(conversation, conversation.agent, item),
                     choice,
                     reason="" if happened else rest.strip(),
                     result=rest.strip() if happened else "",

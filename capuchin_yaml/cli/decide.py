@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from capuchin_yaml.cli.item_text import DIGEST_SHOWN
 from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.errors import RequestRefused
-from capuchin_yaml.events import Choice
-from capuchin_yaml.items import CHOICES, Item
+from capuchin_yaml.events import Choice, Event, ItemDecided, ItemOpened
+from capuchin_yaml.items import CHOICES, Item, item_from_json
 
 if TYPE_CHECKING:
     from capuchin_yaml.client.conversation import Conversation
     from capuchin_yaml.client.fleet import Capuchin
 
 
-async def find_item(fleet: Capuchin, word: str) -> tuple[Conversation, Item, str]:
-    """The conversation, the item and the agent that `word` means.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One item where it lives."""
+
+    conversation: Conversation
+    agent: str
+    item: Item
+    decided: ItemDecided | None = None
+    """How it was settled; None while it waits."""
+
+
+async def find_item(fleet: Capuchin, word: str) -> Found:
+    """The item that `word` means: its id, with any beginning of the conversation's, or that alone.
+
+    An item that was decided before is found too, by its id.
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        RequestRefused: no such item waits in it, or several do and none is named.
+        RequestRefused: there is no such item, or several wait and none is named.
     """
     address, _, name = word.partition(":")
     conversation = await fleet.find(address)
@@ -30,15 +45,26 @@ async def find_item(fleet: Capuchin, word: str) -> tuple[Conversation, Item, str
     whole = f"{conversation.id}:{name}"
     found = [item for item in state.items if item.id == whole] if name else list(state.items)
     if len(found) == 1:
-        return conversation, found[0], state.agent
+        return Found(conversation, state.agent, found[0])
+    if name and (past := _past_item(await conversation.events(), whole)) is not None:
+        return Found(conversation, state.agent, *past)
     waiting = ", ".join(item.id for item in state.items) or "nothing"
     if name:
-        raise RequestRefused(
-            f"{whole} does not wait (any more); in this conversation waits: {waiting}"
-        )
+        raise RequestRefused(f"there is no item {whole}; in this conversation waits: {waiting}")
     if not found:
         raise RequestRefused(f"nothing waits in {conversation.id}")
     raise RequestRefused(f"several items wait in {conversation.id}; name one: {waiting}")
+
+
+def _past_item(events: Sequence[Event], item_id: str) -> tuple[Item, ItemDecided] | None:
+    opened: Item | None = None
+    decided: ItemDecided | None = None
+    for event in events:
+        if isinstance(event, ItemOpened) and event.item.get("id") == item_id:
+            opened = item_from_json(event.item)
+        elif isinstance(event, ItemDecided) and event.item_id == item_id:
+            decided = event
+    return None if opened is None or decided is None else (opened, decided)
 
 
 def same_digest(item: Item, digest: str) -> None:
@@ -69,8 +95,7 @@ async def typed_word(out: Output, prompt: str) -> str:
 
 async def decide(
     out: Output,
-    conversation: Conversation,
-    item: Item,
+    found: Found,
     choice: Choice,
     *,
     reason: str = "",
@@ -80,10 +105,11 @@ async def decide(
     """Send one decision and say how the item stands; a decision made before is told, not undone."""
     from capuchin_yaml.client.identity import asserted_user
 
+    item = found.item
     if choice not in CHOICES[item.kind]:
         fitting = ", ".join(CHOICES[item.kind])
         raise RequestRefused(f"{item.id} is an item of kind {item.kind}; answer it with: {fitting}")
-    answer = await conversation.decide(
+    answer = await found.conversation.decide(
         item.id,
         digest=item.digest,
         choice=choice,

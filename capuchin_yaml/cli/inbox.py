@@ -18,8 +18,9 @@ from capuchin_yaml.cli.decide import (
 from capuchin_yaml.cli.item_text import MIN_DIGEST, arguments_json, item_json, print_item
 from capuchin_yaml.cli.output import ExitCode, Ink, Output
 from capuchin_yaml.cli.reached import reached
+from capuchin_yaml.cli.talk_text import decision_text
 from capuchin_yaml.cli.verb import VerbGroup, output, run_async
-from capuchin_yaml.events import Choice
+from capuchin_yaml.events import Choice, to_json
 from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.terminal_text import one_line
 
@@ -105,11 +106,13 @@ def show_command(item: str, as_json: bool) -> ExitCode:
 
 async def _show(out: Output, word: str, as_json: bool) -> ExitCode:
     async with reached() as (_home, fleet):
-        _conversation, item, agent = await find_item(fleet, word)
+        found = await find_item(fleet, word)
+    decided = found.decided
     if as_json:
-        out.answer_json({**item_json(item), "agent": agent})
+        how = None if decided is None else to_json(decided)
+        out.answer_json({**item_json(found.item), "agent": found.agent, "decided": how})
     else:
-        print_item(out, item)
+        print_item(out, found.item, how_decided="" if decided is None else decision_text(decided))
     return ExitCode.DONE
 
 
@@ -154,15 +157,15 @@ async def _settle_approval(
     out: Output, choice: Choice, word: str, digest: str | None, reason: str, as_json: bool
 ) -> ExitCode:
     async with reached() as (_home, fleet):
-        conversation, item, _agent = await find_item(fleet, word)
+        found = await find_item(fleet, word)
         if digest is not None:
-            same_digest(item, digest)
-        else:
-            print_item(out, item, to_stderr=True)
+            same_digest(found.item, digest)
+        elif found.decided is None:
+            print_item(out, found.item, to_stderr=True)
             if await typed_word(out, f"type {choice} to {choice} this: ") != choice:
                 out.fail("nothing was decided")
                 return ExitCode.REFUSED
-        return await decide(out, conversation, item, choice, reason=reason, as_json=as_json)
+        return await decide(out, found, choice, reason=reason, as_json=as_json)
 
 
 @command.command("answer")
@@ -195,12 +198,10 @@ async def _answer(
     as_json: bool,
 ) -> ExitCode:
     async with reached() as (_home, fleet):
-        conversation, item, _agent = await find_item(fleet, word)
+        found = await find_item(fleet, word)
         if digest is not None:
-            same_digest(item, digest)
-        return await decide(
-            out, conversation, item, choice, reason=reason, result=result, as_json=as_json
-        )
+            same_digest(found.item, digest)
+        return await decide(out, found, choice, reason=reason, result=result, as_json=as_json)
 
 
 @command.command("watch")

@@ -41,12 +41,14 @@ def item_lines(item: Item) -> Iterator[tuple[Part, ...]]:
     yield _field("digest", f"{item.digest} (revision {item.revision})")
 
 
-def print_item(out: Output, item: Item, *, to_stderr: bool = False) -> None:
-    """Show the whole item, then what to type."""
+def print_item(out: Output, item: Item, *, how_decided: str = "", to_stderr: bool = False) -> None:
+    """Show the whole item, then what to type, or how it was decided."""
     write = out.tell if to_stderr else out.answer
     for line in item_lines(item):
         write(*line)
-    if not to_stderr:
+    if how_decided:
+        write(*_field("decided", how_decided))
+    elif not to_stderr:
         for command in decide_commands(item):
             write(*_field("to decide", command))
 

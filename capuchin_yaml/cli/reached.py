@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capuchin_yaml.cli.logs import start_logs
@@ -25,6 +27,14 @@ def found_home() -> Home:
     home = Home.find().open()
     start_logs_in(home, "cli.log")
     return home
+
+
+def home_of(paths: Sequence[Path]) -> Home:
+    """The state folder of agents at `paths`: beside them when they lie together, else here."""
+    from capuchin_yaml.client.home import Home
+
+    folders = {os.path.realpath(path if path.is_dir() else path.parent) for path in paths}
+    return Home.find(Path(folders.pop()) if len(folders) == 1 else None)
 
 
 def start_logs_in(home: Home, name: str) -> None:

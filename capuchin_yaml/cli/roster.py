@@ -105,7 +105,7 @@ def first_roster(on_disk: Sequence[OnDisk]) -> tuple[Roster, tuple[str, ...]]:
             continue
         name = agent.spec.name
         if name in roster:
-            problems.append(same_name(name, roster[name].path, agent.path))
+            problems.append(f"error: {same_name(name, roster[name].path, agent.path)}")
         else:
             roster[name] = Serving(agent.path, agent.spec, agent.model, agent.is_stand_in)
     return roster, tuple(problems)

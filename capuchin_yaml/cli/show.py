@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 @click.option("-f", "--follow", is_flag=True, help="Go on showing what happens until it ends.")
 @options.as_json
 def command(conversation: str, follow: bool, as_json: bool) -> ExitCode:
-    """Show one conversation: what was said, called, decided and used.
+    """Show one conversation.
+
+    What was said, called, decided and used.
 
     ID may be the beginning of an id. With --follow --json each event is one line of JSON.
     """

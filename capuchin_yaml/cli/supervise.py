@@ -20,7 +20,7 @@ from capuchin_yaml.cli.reload import Reloader, read_compiled
 from capuchin_yaml.cli.roster import OnDisk, Roster, first_roster
 from capuchin_yaml.cli.up_lock import UpLock
 from capuchin_yaml.cli.worker_link import LAST_CALL_S, WorkerChild, how_it_ended
-from capuchin_yaml.errors import CapuchinError, InvalidAgent
+from capuchin_yaml.errors import CapuchinError, InvalidAgent, RequestRefused
 
 if TYPE_CHECKING:
     from capuchin_yaml.client.home import Home
@@ -85,9 +85,9 @@ class Supervisor:
         self._first, self._roots = read_compiled(await worker.compile(self.plan.find))
         self.roster, problems = first_roster(self._first)
         if problems:
-            raise InvalidAgent("\n".join(problems))
+            raise InvalidAgent("\n".join(problem.rstrip("\n") for problem in problems))
         if not self.roster:
-            raise InvalidAgent(f"no agent files in {_listed(self.plan.find)}")
+            raise RequestRefused(f"no agent files in {_listed(self.plan.find)}")
         for agent in self._first:
             if agent.problems:
                 self.face.warn(agent.problems)

@@ -69,7 +69,7 @@ def _told(event: Event) -> tuple[str, Colour, str] | None:
             item = event.item
             return "waiting", "yellow", f"{item.get('title', '')}\ncapuchin inbox show {item['id']}"
         case ItemDecided():
-            return "decided", "yellow", _decision(event)
+            return "decided", "yellow", decision_text(event)
         case _:
             return _told_of_turn(event)
 
@@ -109,7 +109,8 @@ def _tool(identity: str, alias: str) -> str:
     return identity if alias in ("", identity.rpartition(".")[2]) else f"{identity} as {alias}"
 
 
-def _decision(event: ItemDecided) -> str:
+def decision_text(event: ItemDecided) -> str:
+    """How an item was settled, by whom and why."""
     if event.choice == "expired":
         return "expired: nobody decided in time"
     if event.choice == "withdrawn":

@@ -141,10 +141,7 @@ def tell_person_needed(out: Output, items: Sequence[Item]) -> None:
 
 def tell_rehearsal(out: Output) -> None:
     """Mark a reply that no model wrote."""
-    out.tell(
-        "rehearsal: no model was asked, because there is no key; set ANTHROPIC_API_KEY and start "
-        "`capuchin up` again"
-    )
+    out.tell("rehearsal: no model was asked; capuchin doctor says what is missing for one")
 
 
 def _is_slug(word: str) -> bool:

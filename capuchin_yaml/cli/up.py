@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -11,7 +10,7 @@ from capuchin_yaml.cli import options
 from capuchin_yaml.cli.agents_on_disk import usual_paths
 from capuchin_yaml.cli.durations import DURATION
 from capuchin_yaml.cli.output import ExitCode, Output
-from capuchin_yaml.cli.reached import start_logs_in
+from capuchin_yaml.cli.reached import home_of, start_logs_in
 from capuchin_yaml.cli.supervise import Plan
 from capuchin_yaml.cli.verb import Verb, output, run_async
 
@@ -77,15 +76,12 @@ def make_plan(paths: tuple[Path, ...], *, temporal_ui: bool, is_fast: bool, grac
         click.UsageError: no path is given and none of the usual ones is there.
         UnsafeState: the state folder is not ours alone.
     """
-    from capuchin_yaml.client.home import Home
-
     find = paths or usual_paths()
     if not find:
         raise click.UsageError(
             "no agent.yaml and no agents/ here; name a file or folder, or type: capuchin init"
         )
-    folders = {Path(os.path.realpath(p if p.is_dir() else p.parent)) for p in find}
-    home = Home.find(next(iter(folders)) if len(folders) == 1 else None).open()
+    home = home_of(find).open()
     start_logs_in(home, "up.log")
     return Plan(
         home=home,

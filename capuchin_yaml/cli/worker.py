@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from capuchin_yaml.cli import options
 from capuchin_yaml.cli.agents_on_disk import compile_agents, shown_problems
 from capuchin_yaml.cli.answering_model import FORCED, answering_model
 from capuchin_yaml.cli.durations import DURATION
 from capuchin_yaml.cli.output import ExitCode, Output
-from capuchin_yaml.cli.reached import start_logs_in
+from capuchin_yaml.cli.reached import home_of, start_logs_in
 from capuchin_yaml.cli.roster import OnDisk, Roster, first_roster
 from capuchin_yaml.cli.verb import Verb, output, run_async
 from capuchin_yaml.errors import ModelRejected
@@ -51,15 +50,13 @@ def command(paths: tuple[Path, ...], grace_s: float) -> ExitCode:
 
 
 async def _worker(out: Output, paths: tuple[Path, ...], grace_s: float) -> ExitCode:
-    from capuchin_yaml.client.home import Home
     from capuchin_yaml.tools.registry import Registry
 
     registry = Registry.installed()
     roster = _roster(out, paths, registry)
     if roster is None or not _has_models(out, roster):
         return ExitCode.REFUSED
-    folders = {Path(os.path.realpath(p if p.is_dir() else p.parent)) for p in paths}
-    home = Home.find(next(iter(folders)) if len(folders) == 1 else None).open(create=True)
+    home = home_of(paths).open(create=True)
     start_logs_in(home, f"worker-{os.getpid()}.log")
     sys.stdout = sys.stderr = _VisibleLines(sys.stderr)
     return await _serve(out, home, roster, registry, grace_s)
@@ -73,7 +70,7 @@ def _roster(out: Output, paths: tuple[Path, ...], registry: Registry) -> Roster 
         return None
     roster, problems = first_roster([OnDisk(one.path, one.spec) for one in compiled])
     for problem in problems:
-        out.fail(problem)
+        out.tell(problem)
     if not roster:
         out.fail(f"no agent files in {', '.join(str(path) for path in paths)}")
     return None if problems or not roster else roster
@@ -105,8 +102,8 @@ async def _serve(
     out: Output, home: Home, roster: Roster, registry: Registry, grace_s: float
 ) -> ExitCode:
     from capuchin_yaml.cli.serving import serve, swap
-    from capuchin_yaml.client.connection import connect_unsealed
     from capuchin_yaml.client.cluster import ensure_search_attributes, retention_note
+    from capuchin_yaml.client.connection import connect_unsealed
     from capuchin_yaml.client.home import project_name
     from capuchin_yaml.client.server import find_server
     from capuchin_yaml.engine.agents import AgentTable
