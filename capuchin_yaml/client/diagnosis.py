@@ -99,7 +99,8 @@ class Probe:
     failing: Failing | None
     last_event_at: str
     """UTC, ISO 8601."""
-    description: DescribeWorkflowExecutionResponse
+    newest: tuple[HistoryEvent, ...]
+    """Newest first."""
 
 
 async def workers(link: Link) -> tuple[Seen, ...]:
@@ -124,17 +125,26 @@ async def workers(link: Link) -> tuple[Seen, ...]:
     )
 
 
-async def probe(link: Link, conversation: str) -> Probe:
+async def probe(link: Link, conversation: str, known: Probe | None = None) -> Probe:
     """Ask the server how a conversation stands; no worker is needed.
+
+    What is `known` from before is not fetched again when the history has not grown.
 
     Raises:
         ConversationNotFound: there is none.
         ServerUnavailable: the server does not answer.
     """
-    description, events = await asyncio.gather(
-        describe(link, conversation), _newest_events(link, conversation)
-    )
-    return probed(description, events)
+    if known is None:
+        description, newest = await asyncio.gather(
+            describe(link, conversation), _newest_events(link, conversation)
+        )
+        return probed(description, newest)
+    description = await describe(link, conversation)
+    info = description.workflow_execution_info
+    is_same_run = info.execution.run_id == known.info.execution.run_id
+    if is_same_run and known.newest and known.newest[0].event_id == info.history_length:
+        return probed(description, known.newest)
+    return probed(description, await _newest_events(link, conversation))
 
 
 async def describe(
@@ -158,7 +168,9 @@ async def describe(
     )
 
 
-def probed(description: DescribeWorkflowExecutionResponse, newest: list[HistoryEvent]) -> Probe:
+def probed(
+    description: DescribeWorkflowExecutionResponse, newest: tuple[HistoryEvent, ...]
+) -> Probe:
     """Judge a description together with the newest events, newest first."""
     info = description.workflow_execution_info
     task = description.pending_workflow_task
@@ -180,7 +192,7 @@ def probed(description: DescribeWorkflowExecutionResponse, newest: list[HistoryE
         ),
         failing=_failing(task.attempt if has_task else 0, newest) if is_open else None,
         last_event_at=iso(newest[0].event_time) if newest else iso(info.start_time),
-        description=description,
+        newest=newest,
     )
 
 
@@ -275,7 +287,7 @@ def iso(stamp: Timestamp) -> str:
     return datetime.fromtimestamp(stamp.ToNanoseconds() / 1e9, UTC).isoformat()
 
 
-async def _newest_events(link: Link, conversation: str) -> list[HistoryEvent]:
+async def _newest_events(link: Link, conversation: str) -> tuple[HistoryEvent, ...]:
     request = GetWorkflowExecutionHistoryReverseRequest(
         namespace=link.namespace,
         execution=WorkflowExecution(workflow_id=conversation),
@@ -289,10 +301,10 @@ async def _newest_events(link: Link, conversation: str) -> list[HistoryEvent]:
         ),
         conversation,
     )
-    return list(answer.history.events)
+    return tuple(answer.history.events)
 
 
-def _failing(attempt: int, newest: list[HistoryEvent]) -> Failing | None:
+def _failing(attempt: int, newest: tuple[HistoryEvent, ...]) -> Failing | None:
     for event in newest:
         match event.event_type:
             case EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:

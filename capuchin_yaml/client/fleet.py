@@ -17,7 +17,7 @@ from capuchin_yaml.client.identity import client_name
 from capuchin_yaml.client.ids import full_id, is_address, is_whole, short_id
 from capuchin_yaml.client.inbox import waiting_rows
 from capuchin_yaml.client.link import Link, in_our_words
-from capuchin_yaml.client.listing import blocked_rows, conversation_rows
+from capuchin_yaml.client.listing import Looks, blocked_rows, conversation_rows
 from capuchin_yaml.client.start import start_conversation
 from capuchin_yaml.client.visibility import found_page, of_project, quoted
 from capuchin_yaml.errors import ConversationNotFound
@@ -50,6 +50,7 @@ class Capuchin:
         """
         quoted(project)
         self._link = Link(temporal, project, client_name(program))
+        self._looks = Looks()
         self._on_close = on_close
 
     async def __aenter__(self) -> Self:
@@ -190,17 +191,22 @@ class Capuchin:
         limit: int = 50,
         agent: str | None = None,
         status: ConversationStatus | None = None,
+        *,
+        max_age_s: float = 5.0,
     ) -> list[ConversationRow]:
         """Return the newest conversations, the last touched first; works with no worker.
 
-        The status is the server's own knowledge, so it is true even then.
+        The status is the server's own knowledge, so it is true even then. One that was idle when
+        this object looked at it is looked at again only after `max_age_s`.
 
         Raises:
             ServerUnavailable: the server does not answer.
         """
         if agent is not None and not is_address(agent):
             return []
-        return await conversation_rows(self._link, limit=limit, agent=agent, status=status)
+        return await conversation_rows(
+            self._link, self._looks, limit=limit, max_age_s=max_age_s, agent=agent, status=status
+        )
 
     async def close(self) -> None:
         """Let go of the server; conversations go on."""

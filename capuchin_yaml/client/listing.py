@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import time
 from collections.abc import Iterable
 
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
@@ -31,6 +33,7 @@ from capuchin_yaml.terminal_text import one_line
 
 AT_ONCE = 16
 """Conversations that are looked at together."""
+_MOST_REMEMBERED = 2000
 _MOST_PROBED = 200
 _CLOSED_FROM_OUTSIDE = frozenset(
     {
@@ -40,10 +43,50 @@ _CLOSED_FROM_OUTSIDE = frozenset(
 )
 
 
+class Looks:
+    """What the last look at each conversation told, so that a list that is drawn often is cheap."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[float, Probe]] = {}
+
+    async def at(
+        self, link: Link, conversations: Iterable[str], max_age_s: float
+    ) -> list[Probe | None]:
+        """Return how each stands, None for one that is gone; a quiet one may be told from memory.
+
+        Raises:
+            ServerUnavailable: the server does not answer.
+        """
+        room = asyncio.Semaphore(AT_ONCE)
+
+        async def look(conversation: str) -> Probe | None:
+            looked_at, known = self._last.pop(conversation, (0.0, None))
+            # Why random: conversations that were seen together are then not seen together for
+            # ever, so a list costs about the same each time.
+            is_fresh = time.monotonic() - looked_at < max_age_s * random.uniform(0.5, 1.0)
+            if is_fresh and known is not None and not known.thinking and known.failing is None:
+                self._last[conversation] = looked_at, known
+                return known
+            async with room:
+                try:
+                    seen = await probe(link, conversation, known)
+                except ConversationNotFound:
+                    return None
+            self._last[conversation] = time.monotonic(), seen
+            return seen
+
+        found = list(await asyncio.gather(*(look(c) for c in conversations)))
+        while len(self._last) > _MOST_REMEMBERED:
+            del self._last[next(iter(self._last))]
+        return found
+
+
 async def conversation_rows(
     link: Link,
+    looks: Looks,
     *,
     limit: int,
+    max_age_s: float,
     agent: str | None = None,
     status: ConversationStatus | None = None,
 ) -> list[ConversationRow]:
@@ -64,7 +107,7 @@ async def conversation_rows(
     token = b""
     while len(rows) < limit:
         found, token = await found_page(link, query, page_rows=max(limit, 20), token=token)
-        page = await _rows(link, found)
+        page = await _rows(link, found, looks, max_age_s)
         rows += [row for row in page if status is None or row.status == status]
         if not token:
             break
@@ -85,7 +128,7 @@ async def blocked_rows(link: Link) -> list[BlockedRow]:
     newest, _ = await found_page(link, of_project(link, running), page_rows=_MOST_PROBED)
     ids = dict.fromkeys(info.execution.workflow_id for info in [*reported, *newest])
     rows = []
-    for conversation, found in zip(ids, await _probes(link, ids), strict=True):
+    for conversation, found in zip(ids, await Looks().at(link, ids, 0.0), strict=True):
         if found is not None and found.failing is not None:
             agent = agent_of(link.project, conversation)
             failing = found.failing
@@ -95,9 +138,11 @@ async def blocked_rows(link: Link) -> list[BlockedRow]:
     return rows
 
 
-async def _rows(link: Link, found: list[WorkflowExecutionInfo]) -> list[ConversationRow]:
+async def _rows(
+    link: Link, found: list[WorkflowExecutionInfo], looks: Looks, max_age_s: float
+) -> list[ConversationRow]:
     looked_at = [info.execution.workflow_id for info in found if _needs_a_look(info)]
-    probes = dict(zip(looked_at, await _probes(link, looked_at), strict=True))
+    probes = dict(zip(looked_at, await looks.at(link, looked_at, max_age_s), strict=True))
     rows = []
     for info in found:
         seen = probes.get(info.execution.workflow_id)
@@ -111,19 +156,6 @@ def _needs_a_look(info: WorkflowExecutionInfo) -> bool:
     if not is_open(info):
         return False
     return keyword(info, contract.SA_STATUS) != contract.STATUS_WAITING or reports_problems(info)
-
-
-async def _probes(link: Link, conversations: Iterable[str]) -> list[Probe | None]:
-    room = asyncio.Semaphore(AT_ONCE)
-
-    async def look(conversation: str) -> Probe | None:
-        async with room:
-            try:
-                return await probe(link, conversation)
-            except ConversationNotFound:
-                return None
-
-    return list(await asyncio.gather(*(look(c) for c in conversations)))
 
 
 async def _row(link: Link, info: WorkflowExecutionInfo, seen: Probe | None) -> ConversationRow:

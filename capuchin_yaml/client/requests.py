@@ -26,6 +26,7 @@ from capuchin_yaml.errors import (
     RequestRefused,
     ServerUnavailable,
     UnsafeState,
+    WorkerUnavailable,
 )
 from capuchin_yaml.spec import JsonValue, canonical_json
 from capuchin_yaml.terminal_text import one_line
@@ -143,7 +144,14 @@ async def insist(
     Raises:
         As `deliver`, and whatever else `attempt` raises.
     """
-    return await attended(link, request.conversation, _repeat(link, request, attempt))
+    try:
+        return await attended(link, request.conversation, _repeat(link, request, attempt))
+    except WorkerUnavailable as error:
+        # Why: the server keeps what it was sent for a while, and nothing can take it back.
+        raise WorkerUnavailable(
+            f"{error}; it was not confirmed, and may still be taken when one starts"
+            f" (request {request.id!r} never acts twice)"
+        ) from error
 
 
 def sealed(answer: Any) -> Mapping[str, Any]:

@@ -122,8 +122,8 @@ async def _start(
         raise
     except (WorkerUnavailable, NotSent) as error:
         raise type(error)(
-            f"{error}; conversation {short_id(link.project, start.conversation)!r} may have been"
-            " started, its first message is not confirmed"
+            f"{error}; it was the first message of conversation"
+            f" {short_id(link.project, start.conversation)!r}, which may have been started"
         ) from error
     sealed(answer)
 

@@ -298,7 +298,7 @@ async def test_without_a_worker_the_missing_worker_is_named(fleet: Capuchin, hou
         return caught.value, time.monotonic() - began
 
     errors = await asyncio.gather(
-        error_of(talk.send("anybody?", by="ann")),
+        error_of(talk.send("anybody?", by="ann", message_id="m-anybody")),
         error_of(talk.state()),
         error_of(talk.events()),
     )
@@ -307,6 +307,7 @@ async def test_without_a_worker_the_missing_worker_is_named(fleet: Capuchin, hou
         assert house.project in str(error)
         assert "capuchin up" in str(error)
         assert took_s < 14
+    assert "'m-anybody' never acts twice" in str(errors[0][0])
 
 
 async def test_a_project_that_never_had_a_worker_starts_nothing(temporal: Client) -> None:

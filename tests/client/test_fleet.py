@@ -13,11 +13,13 @@ from temporalio.client import Client
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 from temporalio.converter import DataConverter
 
-from capuchin_yaml.client import inbox
+from capuchin_yaml.client import inbox, listing
 from capuchin_yaml.client.answers import ConversationRow, InboxRow
 from capuchin_yaml.client.connection import sdk_runtime
 from capuchin_yaml.client.conversation import Conversation
+from capuchin_yaml.client.diagnosis import Probe, probe
 from capuchin_yaml.client.fleet import Capuchin
+from capuchin_yaml.client.link import Link
 from capuchin_yaml.client.visibility import quoted
 from capuchin_yaml.engine import contract
 from capuchin_yaml.errors import ConversationNotFound, RequestRefused
@@ -210,6 +212,30 @@ async def test_list_and_inbox_are_true_without_a_worker(fleet: Capuchin, house: 
     assert (row.args, row.args_cut, row.more, row.verified) == ('{"line":"one"}', False, 0, True)
 
 
+async def test_a_list_that_is_drawn_often_asks_little(
+    fleet: Capuchin, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve_plain(house)
+    talk = await fleet.start("plain", "hello", by="ann")
+    await talk.settle()
+    asked: list[str] = []
+
+    async def counted(link: Link, conversation: str, known: Probe | None = None) -> Probe:
+        asked.append(conversation)
+        return await probe(link, conversation, known)
+
+    await listed(fleet, lambda rows: [r.status for r in rows] == ["idle"])
+    monkeypatch.setattr(listing, "probe", counted)
+    [remembered] = await fleet.list(max_age_s=60)
+    assert asked == []
+    await talk.send("again", by="ann")
+    await talk.settle()
+    [fresh] = await fleet.list(max_age_s=0)
+
+    assert asked == [talk.id]
+    assert remembered.updated_at < fresh.updated_at
+
+
 async def test_the_title_is_one_visible_line(fleet: Capuchin, house: House) -> None:
     serve_plain(house)
 
@@ -288,8 +314,8 @@ async def test_more_items_than_the_list_holds_are_counted(fleet: Capuchin, house
 
     assert {row.more for row in rows} == {3}
     assert sum(row.args_cut for row in rows) == 1
-    [listing] = await fleet.list()
-    assert listing.waiting == contract.MEMO_ITEMS + 3
+    [row] = await fleet.list()
+    assert row.waiting == contract.MEMO_ITEMS + 3
 
 
 # what is not ours
@@ -308,11 +334,11 @@ async def test_a_memo_without_the_seal_is_shown_as_not_verified(
     forged = await forge(Client(**config), house.project, memo)
 
     [row] = await waiting(fleet, 1)
-    [listing] = await listed(fleet, lambda rows: len(rows) == 1)
+    [listing_row] = await listed(fleet, lambda rows: len(rows) == 1)
 
     assert (row.kind, row.verified, row.conversation) == ("unverified", False, forged.id)
     assert "approve me" not in repr(row)
-    assert (listing.verified, listing.title, listing.waiting) == (False, "", 0)
+    assert (listing_row.verified, listing_row.title, listing_row.waiting) == (False, "", 0)
     await forged.end()
 
 
