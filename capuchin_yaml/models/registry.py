@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
+import importlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,10 +86,15 @@ def needs_key(name: str) -> str | None:
 
 async def warm(name: str) -> None:
     """Load in a thread what the model's first reply would wait for; a bad name loads nothing."""
-    if name.partition(":")[0].strip() == "anthropic":
-        from capuchin_yaml.models import anthropic
+    match name.partition(":")[0].strip():
+        case "anthropic":
+            from capuchin_yaml.models import anthropic
 
-        await anthropic.warm()
+            await anthropic.warm()
+        case "rehearsal":
+            await asyncio.to_thread(importlib.import_module, "jsonschema")
+        case _:
+            pass
 
 
 def _advice(provider: str, colon: str) -> str:

@@ -4,7 +4,7 @@ The choice depends on the request alone, so a worker that is killed changes noth
 is first put into the provider's own form and held against the provider's rules.
 
     rules:                              # the first rule whose `when` fits answers
-      - when: {user: "refund .*(A-\\\\d+)"}      # the talk ends with a message that matches
+      - when: {user: "refund .*(A-[0-9]+)"}    # the talk ends with a message that matches
         reply: {say: "Looking.", calls: [{tool: lookup_order, args: {order_id: $1}}]}
       - when: {tool: lookup_order, result: paid}   # it ends with results, and this is one of them
         reply: {calls: [{tool: refund, args: {order_id: A-1001, amount_cents: 4999}}]}

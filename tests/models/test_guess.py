@@ -184,6 +184,22 @@ def test_facts_are_found_under_other_spellings_and_checked() -> None:
     assert filled("refund it", schema, order_id="A-1", amount_cents="a lot")["amount_cents"] == 1
 
 
+def test_the_sum_of_a_result_is_its_total_and_not_a_part_of_it() -> None:
+    schema = needs(amount_cents={"type": "integer", "minimum": 1})
+    order = {"tax_cents": 100, "refunded_cents": 200, "total": 9.9, "total_cents": 4999}
+
+    assert filled("refund it", schema, **order) == {"amount_cents": 4999}
+    assert filled("refund it", needs(amount={"type": "number"}), **order) == {"amount": 9.9}
+
+
+def test_a_long_message_is_cut_to_what_the_schema_takes() -> None:
+    schema = needs(reason={"type": "string", "minLength": 1, "maxLength": 20})
+
+    assert filled("I would like my money back at once", schema) == {
+        "reason": "I would like my mone"
+    }
+
+
 def test_what_nobody_said_is_named() -> None:
     schema = needs(order_id=TEXT, unit={"type": "string", "default": "kg"}, n=WHOLE)
 

@@ -18,6 +18,8 @@ _CENT_WORDS = frozenset({"cent", "minor", "pence", "pennie", "penny"})
 _MONEY_WORDS = frozenset(
     stems_of("amount price total cost sum budget fee value payment refund balance limit")
 )
+_MAIN_SUM_WORDS = frozenset(stems_of("amount total price balance due paid"))
+"""In the key of a result these mean the sum itself, not a part such as tax or what was returned."""
 _PLACE_WORDS = frozenset(
     stems_of("city location place town country region destination origin name customer person")
     + stems_of("company who to from recipient user")
@@ -156,7 +158,7 @@ class _Filler:
             if number:
                 yield from self._loose_numbers(words)
             elif kind == "string":
-                yield from self._loose_texts(words)
+                yield from self._loose_texts(words, schema.get("maxLength"))
 
     def _spoken_numbers(self, words: frozenset[str]) -> Iterator[Candidate]:
         if words & _CENT_WORDS:
@@ -199,7 +201,7 @@ class _Filler:
         if "reason" in words and read.because:
             yield read.because, True, None
 
-    def _loose_texts(self, words: frozenset[str]) -> Iterator[Candidate]:
+    def _loose_texts(self, words: frozenset[str], most: JsonValue) -> Iterator[Candidate]:
         read = self.reading
         maybe: list[Found] = []
         if words & _ID_WORDS:
@@ -209,7 +211,7 @@ class _Filler:
             maybe += sorted(read.names, key=lambda n: not n.is_about(words))
         yield from ((found.text, False, found) for found in maybe)
         if words & _WHOLE_MESSAGE_WORDS and read.text:
-            yield read.text, False, None
+            yield read.text[: most if isinstance(most, int) else None], False, None
         yield from ((found.text, False, found) for found in read.ids)
 
     def _facts_for(self, name: str, words: frozenset[str]) -> Iterator[Candidate]:
@@ -218,10 +220,12 @@ class _Filler:
         for key, value in self.facts.items():
             if key != name and stems_of(key) == stems_of(name):
                 yield value, True, None
-        if words & _CENT_WORDS:
-            cents = [v for k, v in self.facts.items() if set(stems_of(k)) & _CENT_WORDS]
-            if len(cents) == 1:
-                yield cents[0], False, None
+        if words & (_CENT_WORDS | _MONEY_WORDS):
+            for key, value in self.facts.items():
+                others = set(stems_of(key))
+                alike_unit = bool(others & _CENT_WORDS) == bool(words & _CENT_WORDS)
+                if alike_unit and others & _MAIN_SUM_WORDS:
+                    yield value, False, None
 
 
 def _number(text: str) -> int | float:
