@@ -12,8 +12,7 @@ from temporalio.client import WorkflowQueryFailedError
 from temporalio.common import QueryRejectCondition
 from temporalio.service import RPCError, RPCStatusCode
 
-from capuchin_yaml.client.diagnosis import attended, no_worker, why_silent, workers
-from capuchin_yaml.client.ids import short_id
+from capuchin_yaml.client.diagnosis import UNTAKEN_S, attended, no_worker, why_silent, workers
 from capuchin_yaml.client.link import Link, in_our_words
 from capuchin_yaml.client.requests import sealed
 from capuchin_yaml.engine.contract import Ask
@@ -133,20 +132,17 @@ def _run_that_holds(
 
 
 async def _why_unanswered(link: Link, conversation: str, error: RPCError) -> CapuchinError:
-    found = await why_silent(link, conversation, 0.0)
-    if found is not None:
-        return found
     match error.status:
         case RPCStatusCode.NOT_FOUND:
-            return ConversationNotFound(
-                f"no conversation {short_id(link.project, conversation)!r} in project"
-                f" {link.project!r}; `capuchin list` shows them"
-            )
+            return in_our_words(link, error, conversation)
         case (
             RPCStatusCode.FAILED_PRECONDITION
             | RPCStatusCode.DEADLINE_EXCEEDED
             | RPCStatusCode.CANCELLED
         ):
+            found = await why_silent(link, conversation, UNTAKEN_S)
+            if found is not None:
+                return found
             try:
                 return no_worker(link, await workers(link))
             except RPCError as second:
