@@ -25,11 +25,14 @@ _FINAL_TYPES = (
     "permission_error",
     "request_too_large",
 )
+# Whole phrases: a message about a tool named `billing` is no message about a bill.
 _UNPAID = re.compile(
-    r"credit balance|billing|out of credits?|insufficient (credits?|funds|quota|balance)"
-    r"|(current|monthly) quota|spend(ing)?[ _]limit|usage limits?|billing_unavailable",
+    r"credit balance|out of credits?|purchase credits|insufficient (credits?|funds|quota|balance)"
+    r"|(and|your) billing\b|billing (details|settings)|(current|monthly) quota"
+    r"|spend(ing)? limit|usage limits?",
     re.IGNORECASE,
 )
+_UNPAID_CODE = re.compile(r"spend_limit|billing_unavailable|billing_not_authorized|not_billable")
 _RATE = re.compile(r"per[ -](second|minute|hour|day)|rate limit", re.IGNORECASE)
 _ADVICE: Mapping[int, str] = {
     **dict.fromkeys((301, 302, 303, 307, 308), f"check {ADDRESS_VARIABLE}"),
@@ -113,10 +116,12 @@ class _Words:
 
 
 def _of_status(error: anthropic.APIStatusError, words: _Words) -> ModelRejected | ModelUnavailable:
-    status, kind = error.status_code, error.type or ""
-    told = error.api_message or _body_text(error.body) or "no reason given"
+    # Something between us and the provider may answer in its place, in any shape.
+    status, kind = error.status_code, error.type if isinstance(error.type, str) else ""
+    told = error.api_message if isinstance(error.api_message, str) else _body_text(error.body)
+    told = told.strip() or "no reason given"
     known_as = f" ({error.request_id})" if error.request_id else ""
-    sentence = f"{status} {kind}".strip() + f": {told.strip().rstrip('.')}{known_as}"
+    sentence = f"{status} {kind}".strip() + f": {told.rstrip('.')}{known_as}"
     if _unpaid(status, kind, error.error_code or "", told):
         return ModelRejected(words.say(sentence, _UNPAID_ADVICE))
     if _may_pass(status, kind):
@@ -134,7 +139,7 @@ def _may_pass(status: int, kind: str) -> bool:
 
 
 def _unpaid(status: int, kind: str, code: str, told: str) -> bool:
-    if status == 402 or kind == "billing_error" or _UNPAID.search(code):
+    if status == 402 or kind == "billing_error" or _UNPAID_CODE.search(code):
         return True
     if status >= 500 or kind in ("api_error", "overloaded_error"):
         return False

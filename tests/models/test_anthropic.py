@@ -387,6 +387,40 @@ async def test_an_account_that_cannot_pay_is_not_tried_again(
         await ask(adapter, HELLO)
 
 
+async def test_a_refusal_about_a_tool_named_billing_is_not_about_a_bill(
+    server: FakeAnthropic, adapter: AnthropicModel
+) -> None:
+    told = "tools.0.name: 'billing.issue_refund' does not match"
+    server.answers.append(error(400, "invalid_request_error", told))
+
+    with pytest.raises(ModelRejected) as refused:
+        await ask(adapter, HELLO)
+
+    assert "account" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"error": "plain"}, '400: {"error": "plain"}'),
+        ({"error": {"type": 5, "message": {"deep": 1}}}, '{"deep": 1}'),
+        ([1, 2], "400: [1, 2]"),
+        ("", "400: no reason given"),
+        ("<html><h1>Blocked</h1> by proxy</html>", "400: Blocked by proxy"),
+        (None, "400: no reason given"),
+    ],
+)
+async def test_an_answer_of_something_in_between_is_told_too(
+    server: FakeAnthropic, adapter: AnthropicModel, body: object, words: str
+) -> None:
+    server.answers.append(Answer(400, body=body))
+
+    with pytest.raises(ModelRejected) as refused:
+        await ask(adapter, HELLO)
+
+    assert words in str(refused.value)
+
+
 async def test_a_rate_limit_that_mentions_usage_is_tried_again(
     server: FakeAnthropic, adapter: AnthropicModel
 ) -> None:
