@@ -242,6 +242,9 @@ class CallTool:
     injected: Mapping[str, JsonValue]
     timeout_s: float
     one_attempt: bool
+    entry: int
+    """Which entry into the tool this is, from 1; a second one follows only a decision to run
+    again, or a word that the tool was never entered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ class Call:
     item_id: str = ""
     revision: int = 1
     outcome_revision: int = 0
+    entries: int = 0
+    """Times a worker was asked to enter the tool."""
     unavailable: int = 0
     """Times the tool could not be entered."""
     status: str = ""

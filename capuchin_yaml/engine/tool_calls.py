@@ -301,6 +301,7 @@ class ToolCalls:
             return
         tool = self._tool(call)
         call.stage = "running"
+        call.entries += 1
         self._log.add(
             ToolStarted,
             call_id=call.call_id,
@@ -363,6 +364,7 @@ class ToolCalls:
                 injected=dict(self._start.injected),
                 timeout_s=tool["timeout_s"],
                 one_attempt=not repeatable,
+                entry=call.entries,
             ),
             result_type=dict,
             # Why: the wrapper ends the call at timeout_s itself; this is for a worker that cannot.

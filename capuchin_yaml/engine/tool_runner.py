@@ -26,6 +26,7 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.activities import check_origin
+from capuchin_yaml.engine.journal import Journal
 from capuchin_yaml.engine.storage import FolderStore
 from capuchin_yaml.errors import PluginUnavailable, ToolFailed, ToolUnavailable
 from capuchin_yaml.items import call_digest
@@ -55,6 +56,7 @@ class ToolRunner:
     client: Client
     registry: Registry
     data_dir: Path
+    journal: Journal
     store: FolderStore | None = None
     late: set[asyncio.Task[None]] = field(default_factory=set)
     """Calls that the server gave up, still watched to their end."""
@@ -66,6 +68,10 @@ class ToolRunner:
         tool, refusal = self._find(request)
         if tool is None:
             return refusal
+        if request.one_attempt and not await asyncio.to_thread(
+            self.journal.enter, _journal_key(request)
+        ):
+            return {"status": "unknown", "text": "this very call was already entered once before"}
         started = time.monotonic()
         running = self._enter(tool, request)
         beat = asyncio.create_task(_beat())
@@ -98,6 +104,7 @@ class ToolRunner:
             task.cancel()
         if self.late:
             await asyncio.wait(list(self.late), timeout=5)
+        self.journal.close()
 
     def _find(self, request: contract.CallTool) -> tuple[Tool | None, Outcome]:
         entry, _, name = request.tool.partition(".")
@@ -291,6 +298,10 @@ async def _beat() -> None:
     while True:
         activity.heartbeat()
         await asyncio.sleep(0.5)
+
+
+def _journal_key(request: contract.CallTool) -> str:
+    return f"{request.first_run_id}:{request.call_id}:{request.entry}"
 
 
 def idempotency_key(namespace: str, request: contract.CallTool) -> str:

@@ -16,6 +16,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.activities import Activities, ModelSettings
 from capuchin_yaml.engine.agents import AgentTable
+from capuchin_yaml.engine.journal import Journal
 from capuchin_yaml.engine.storage import FolderStore
 from capuchin_yaml.engine.tool_runner import ToolRunner
 from capuchin_yaml.engine.workflow import AgentWorkflow
@@ -72,7 +73,9 @@ async def run_worker(
     activities = Activities(
         client, agents, registry, settings.models, roll_over_events=settings.roll_over_events
     )
-    tools = ToolRunner(client, registry, settings.data_dir, settings.store)
+    tools = ToolRunner(
+        client, registry, settings.data_dir, Journal(settings.data_dir), settings.store
+    )
     with concurrent.futures.ThreadPoolExecutor(
         settings.concurrent_activities, thread_name_prefix="judge"
     ) as threads:

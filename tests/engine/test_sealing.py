@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 from temporalio import workflow
+from temporalio.api.command.v1 import Command, ScheduleActivityTaskCommandAttributes
 from temporalio.api.common.v1 import Payload, Payloads, WorkflowExecution
-from temporalio.api.enums.v1 import UpdateWorkflowExecutionLifecycleStage
+from temporalio.api.enums.v1 import CommandType, UpdateWorkflowExecutionLifecycleStage
+from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.update.v1 import Input, Meta, Request, WaitPolicy
 from temporalio.api.workflowservice.v1 import (
+    PollWorkflowTaskQueueRequest,
     QueryWorkflowRequest,
+    RespondWorkflowTaskCompletedRequest,
     UpdateWorkflowExecutionRequest,
 )
 from temporalio.client import Client, WorkflowFailureError
@@ -320,3 +324,54 @@ def test_refused_is_an_application_error() -> None:
 
     with pytest.raises(ApplicationError, match="no"):
         doors.refuse("no")
+
+
+async def test_a_recorded_call_played_again_by_a_false_worker_has_no_effect(house: House) -> None:
+    talk, item = await gated(house)
+    await talk.decide(item, "approve")
+    await talk.idle()
+    await house.stop_worker()
+    history = await talk.handle.fetch_history()
+    scheduled = [
+        e.activity_task_scheduled_event_attributes
+        for e in history.events
+        if e.HasField("activity_task_scheduled_event_attributes")
+    ]
+    call = next(s for s in scheduled if s.activity_type.name == contract.CALL_TOOL)
+
+    await talk.handle.signal("wake up")
+    service = house.client.workflow_service
+    task = await service.poll_workflow_task_queue(
+        PollWorkflowTaskQueueRequest(
+            namespace=house.client.namespace,
+            task_queue=TaskQueue(name=contract.task_queue(house.project)),
+        )
+    )
+    again = ScheduleActivityTaskCommandAttributes(
+        activity_id="again",
+        activity_type=call.activity_type,
+        task_queue=TaskQueue(name=contract.task_queue(house.project)),
+        input=call.input,
+        start_to_close_timeout=call.start_to_close_timeout,
+    )
+    command = Command(
+        command_type=CommandType.Value("COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK"),
+        schedule_activity_task_command_attributes=again,
+    )
+    await service.respond_workflow_task_completed(
+        RespondWorkflowTaskCompletedRequest(
+            namespace=house.client.namespace, task_token=task.task_token, commands=[command]
+        )
+    )
+    await house.start_worker()
+    async with asyncio.timeout(20):
+        while True:
+            found = await talk.handle.fetch_history()
+            if found.events[-1].HasField("activity_task_completed_event_attributes") or any(
+                e.activity_task_completed_event_attributes.scheduled_event_id > len(history.events)
+                for e in found.events
+            ):
+                break
+            await asyncio.sleep(0.1)
+
+    assert house.effects() == ["x"]
