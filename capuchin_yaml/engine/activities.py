@@ -162,6 +162,13 @@ class Activities:
             },
         }
 
+    async def stop(self) -> None:
+        """Close what the adapters keep open."""
+        for adapter in self._adapters.values():
+            close = getattr(adapter, "aclose", None)
+            if close is not None:
+                await close()
+
     def _adapter(self, agent: str, model: str) -> ModelAdapter:
         key = (agent, model)
         if key not in self._adapters:

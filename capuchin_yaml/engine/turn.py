@@ -208,21 +208,22 @@ class TurnRunner:
         ]
         self._c.calls += len(calls)
         turn.phase = "judge"
-        if entry["stop_reason"] == "max_tokens":
-            self._skip_cut_off()
-        else:
+        if entry["stop_reason"] == "tool_use":
             turn.cut_off = 0
+        else:
+            self._skip_cut_off(entry["stop_reason"])
 
-    def _skip_cut_off(self) -> None:
+    def _skip_cut_off(self, stop_reason: str) -> None:
+        """A call in a reply that did not end by asking for it may be a fragment: it never runs."""
         turn = self._turn
         turn.cut_off += 1
+        why = (
+            "Your reply was cut off at the token limit before this call was complete."
+            if stop_reason == "max_tokens"
+            else f"Your reply did not end with this call ({stop_reason})."
+        )
         for call in turn.calls:
-            self.calls.end(
-                call,
-                "skipped",
-                "Your reply was cut off at the token limit before this call was complete. "
-                "It was not run. Ask again with a shorter reply.",
-            )
+            self.calls.end(call, "skipped", f"{why} It was not run. Ask again if it is needed.")
         turn.phase = "calls"
 
     # judge
@@ -329,7 +330,8 @@ class TurnRunner:
         self._append_results()
         if turn.cut_off >= CUT_OFF_REPLIES:
             raise TurnEnds(
-                "stopped", f"the model's reply was cut off {turn.cut_off} times inside a call"
+                "stopped",
+                f"the model's reply was cut off {turn.cut_off} times in the middle of a call",
             )
 
     def _append_results(self) -> None:

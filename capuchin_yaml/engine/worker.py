@@ -110,6 +110,7 @@ async def run_worker(
             await stop.wait()
             logger.info("stopping: running calls get %g s", settings.grace_s)
     await tools.stop()
+    await activities.stop()
 
 
 async def _warm(agents: AgentTable, models: ModelSettings) -> None:

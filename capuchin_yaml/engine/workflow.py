@@ -253,7 +253,10 @@ class AgentWorkflow:
                 injected=self._start.injected,
                 first_run_id=info.first_execution_run_id,
                 carried=self._c.carry(info.run_id),
-            )
+            ),
+            # Why: without these the new run has the memo and attributes of the very first start.
+            memo=workflow.memo(),
+            search_attributes=info.typed_search_attributes,
         )
 
     # doors: updates

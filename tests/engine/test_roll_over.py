@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.common import SearchAttributeKey
 from temporalio.service import RPCError
 
 from capuchin_yaml.engine import contract
@@ -103,11 +104,16 @@ async def test_an_item_waits_on_through_roll_overs_and_is_decided_once(short_run
         await insistent_send(talk, f"say {i}", f"q{i}")
 
     state = await talk.until(lambda s: s["run"] >= 3)
+    described = await talk.handle.describe()
+    memo = await described.memo()
+    status = described.typed_search_attributes.get(SearchAttributeKey.for_keyword("CapuchinStatus"))
     answer = await talk.decide(item, "approve")
     await talk.idle()
 
     assert [i["id"] for i in state["items"]] == [item["id"]]
     assert state["items"][0] == item
+    assert status == "waiting"
+    assert [i["id"] for i in memo[contract.MEMO_INBOX]["items"]] == [item["id"]]
     assert answer["accepted"] is True
     assert short_runs.effects() == ["1"]
     said = [e["text"] for e in await all_events(talk) if e["kind"] == "assistant_message"]
