@@ -250,6 +250,8 @@ async def attended(
             task.cancel()
             # Why: the SDK turns the cancellation of an update into an error of its own.
             await asyncio.gather(task, return_exceptions=True)
+        elif not task.cancelled():
+            task.exception()  # asyncio complains of an error that nobody has looked at
 
 
 async def _out_of_patience(link: Link, silent_s: float) -> CapuchinError | None:

@@ -27,7 +27,7 @@ from capuchin_yaml.errors import (
 _log = logging.getLogger(__name__)
 
 _QUERY_TIMEOUT = timedelta(seconds=15)
-_LOOK_EVERY_S = 3.0
+_LOOK_EVERY_S = 2.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,20 @@ import pytest
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 from temporalio.converter import DataConverter
+from temporalio.service import RPCError, RPCStatusCode
 
-from capuchin_yaml.client import inbox, listing
+from capuchin_yaml.client import inbox, listing, start
 from capuchin_yaml.client.answers import ConversationRow, InboxRow
 from capuchin_yaml.client.connection import sdk_runtime
 from capuchin_yaml.client.conversation import Conversation
 from capuchin_yaml.client.diagnosis import Probe, probe
 from capuchin_yaml.client.fleet import Capuchin
+from capuchin_yaml.client.ids import new_conversation_id
 from capuchin_yaml.client.link import Link
 from capuchin_yaml.client.visibility import quoted
 from capuchin_yaml.engine import contract
 from capuchin_yaml.errors import ConversationNotFound, RequestRefused
+from capuchin_yaml.events import TurnStarted
 from capuchin_yaml.spec import ApprovalSpec
 from tests.client.test_conversation import call, serve_plain, serve_writer
 from tests.engine.house import House, lab
@@ -114,6 +117,47 @@ async def test_start_values_reach_the_conversation(fleet: Capuchin, house: House
     talk = await fleet.start("tenant", "hello", by="ann", injected={"tenant": 7})
 
     assert (await talk.settle()).status == "idle"
+
+
+async def test_an_id_that_is_taken_is_drawn_again(
+    fleet: Capuchin, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve_plain(house)
+    first = await fleet.start("plain", "hello", by="ann")
+    fresh = new_conversation_id(house.project, "plain")
+    draws = [first.id, first.id, fresh]
+    monkeypatch.setattr(start, "new_conversation_id", lambda *_: draws.pop(0))
+
+    second = await fleet.start("plain", "other", by="bob")
+    silent = await first.settle()
+
+    assert second.id == fresh
+    assert silent.entries == 2
+    assert [e.text for e in await second.events() if isinstance(e, TurnStarted)] == ["other"]
+
+
+@pytest.mark.parametrize("text", ["hello", None])
+async def test_a_start_whose_answer_was_lost_starts_once(
+    fleet: Capuchin, house: House, monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    serve_plain(house)
+    name = "_start_silently" if text is None else "_start_with"
+    really, losses = getattr(start, name), [1]
+
+    async def lossy(*args: Any) -> Any:
+        answer = await really(*args)
+        if losses:
+            losses.pop()
+            raise RPCError("connection lost", RPCStatusCode.UNAVAILABLE, b"")
+        return answer
+
+    monkeypatch.setattr(start, name, lossy)
+    talk = await fleet.start("plain", text, by="ann")
+    state = await talk.settle()
+
+    assert losses == []
+    assert state.entries == (2 if text else 0)
+    await listed(fleet, lambda rows: [r.id for r in rows] == [talk.id])
 
 
 # find
