@@ -231,14 +231,17 @@ async def _open_again(link: Link, conversation: str) -> str:
     status = description.workflow_execution_info.status
     if status == WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING:
         return "the conversation has moved to a new run"
-    raise closed_error(link, conversation)
+    has_failed = status in (
+        WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_FAILED,
+        WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_TIMED_OUT,
+    )
+    raise _ended(link, conversation, "has failed" if has_failed else "is closed")
 
 
-def closed_error(link: Link, conversation: str) -> RequestRefused:
-    """Return the error for a request to a conversation that has ended."""
+def _ended(link: Link, conversation: str, how: str) -> RequestRefused:
     agent = agent_of(link.project, conversation)
     return RequestRefused(
-        f"conversation {short_id(link.project, conversation)!r} is closed; opening it again"
+        f"conversation {short_id(link.project, conversation)!r} {how}; opening it again"
         f" (`reopen`) is not carried out in this version: start a new one with"
         f" `capuchin chat {agent}`"
     )

@@ -187,6 +187,8 @@ async def test_an_unknown_agent_fails_with_the_reason(
 
     assert state.status == "failed"
     assert "plane" in state.detail
+    with pytest.raises(RequestRefused, match="has failed"):
+        await talk.send("anybody?", by="ann")
 
 
 # deciding
