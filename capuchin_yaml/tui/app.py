@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import signal
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic
@@ -22,6 +24,7 @@ from capuchin_yaml.tui.drafts import Drafts
 from capuchin_yaml.tui.draw.rows import Row, row
 from capuchin_yaml.tui.model.entries import Tone
 from capuchin_yaml.tui.model.guard import Guard
+from capuchin_yaml.tui.model.pasted import clean, hidden_marks
 from capuchin_yaml.tui.notices import NoticeBoard
 from capuchin_yaml.tui.screens.boxes import HelpBox, TooSmall
 from capuchin_yaml.tui.screens.chat import ChatScreen
@@ -100,14 +103,20 @@ class CapuchinApp(App[int]):
     def on_mount(self) -> None:
         """Paint, then connect."""
         self._own_loop = asyncio.get_running_loop()
+        self._leave_on_signals(self._own_loop)
         self.push_screen(self.chat)
         self.guard.focus(True, float("-inf"))
         self.set_interval(1.0, self._tick)
         self.call_after_refresh(self._begin)
 
+    def _leave_on_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Give the terminal back when the program is told to end."""
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(number, self.exit, 0, 128 + number)
+
     def _begin(self) -> None:
         self.board.listen(lambda: self._from_any_thread(self._read_board))
-        self.drafts.expand = self.chat.whole_draft
         self.run_desk()
 
     @work(exclusive=True, group="desk", exit_on_error=True)
@@ -119,6 +128,8 @@ class CapuchinApp(App[int]):
         """Tell the guard of every input and of the focus before anything acts on it."""
         if isinstance(event, _INPUTS) and not event.is_forwarded:
             self.guard.input(event.time)
+            if isinstance(event, events.Paste):
+                self._clean_paste(event)
         elif isinstance(event, events.AppFocus):
             self.guard.focus(True, event.time)
         elif isinstance(event, events.AppBlur):
@@ -135,6 +146,15 @@ class CapuchinApp(App[int]):
             self.push_screen(TooSmall(MIN_COLUMNS, MIN_ROWS))
         elif shown and not is_small:
             self.pop_screen()
+
+    def _clean_paste(self, event: events.Paste) -> None:
+        """Write control characters out: the terminal would act on them once they are drawn."""
+        event.text, controls = clean(event.text)
+        hidden = hidden_marks(event.text)
+        if controls:
+            self.say(f"{controls} control characters of the paste are written out", "warn")
+        elif hidden:
+            self.say(f"the paste holds {hidden} marks that are not seen, such as bidi", "warn")
 
     def say(self, text: str, tone: Tone = "info") -> None:
         """Show a line at the bottom for a while; it covers nothing and takes no focus."""

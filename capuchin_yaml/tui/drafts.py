@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
+
+from capuchin_yaml.tui.model.pasted import Pasted
 
 _KEPT = 200
 _PRIVATE = 0o600
@@ -19,8 +20,8 @@ class Drafts:
         self._file = file
         self._drafts: dict[str, str] = {}
         self._is_dirty = False
-        self.expand: Callable[[str], str] = str
-        """Puts held pastes in place before a draft is written to the file."""
+        self.pasted = Pasted()
+        """Large pastes that drafts only name; in the file they are in their place."""
         if file is not None:
             with contextlib.suppress(OSError, ValueError):
                 kept = json.loads(file.read_text("utf-8"))
@@ -46,7 +47,7 @@ class Drafts:
             return
         self._is_dirty = False
         newest = list(self._drafts.items())[-_KEPT:]
-        text = json.dumps({k: self.expand(v) for k, v in newest}, ensure_ascii=False)
+        text = json.dumps({k: self.pasted.expand(v) for k, v in newest}, ensure_ascii=False)
         partial = self._file.with_suffix(".new")
         with contextlib.suppress(OSError, ValueError):
             fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE)

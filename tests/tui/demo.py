@@ -12,11 +12,10 @@ import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.tui.fake_gateway import FakeGateway
-
 from capuchin_yaml.spec import VariableSpec
 from capuchin_yaml.tui.app import run_tui
 from capuchin_yaml.tui.gateway import AgentCard, Gateway
+from tests.tui.fake_gateway import FakeGateway
 
 REPLY = """Order **A-1001** was late, so a refund is fair.
 

@@ -93,7 +93,7 @@ def deadline(due: str | None, then: str, now: datetime) -> str:
     if due is None:
         return "waits without a deadline"
     left = until(due, now)
-    word = THEN.get(then, then)
+    word = THEN.get(then) or one_line(then, 40)
     if left is None:
         return f"until {one_line(due, 40)}, then {word}"
     return f"{span(left)} left, then {word}" if left > 0 else f"time is up: {word}"

@@ -26,11 +26,11 @@ class Answer:
 ANSWERS: Mapping[str, tuple[Answer, ...]] = {
     "approval": (
         Answer("a", "approve", "approve", runs_tool=True),
-        Answer("d", "deny", "deny with a reason", asks="reason"),
+        Answer("d", "deny", "deny (reason)", asks="reason"),
     ),
     "outcome": (
-        Answer("h", "happened", "it happened: enter the result", asks="result"),
-        Answer("r", "rerun", "it did not: run it again", runs_tool=True),
+        Answer("h", "happened", "it happened (enter the result)", asks="result"),
+        Answer("r", "rerun", "it did not (run it again)", runs_tool=True),
         Answer("f", "failed", "treat it as failed"),
     ),
     "limit": (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from capuchin_yaml.terminal_text import visible
+
 LARGE_CHARS = 4_000
 LARGE_LINES = 40
 _MARK = re.compile(r"⟦paste (\d+)·[^⟧]*⟧")
@@ -18,6 +20,11 @@ def clean(text: str) -> tuple[str, int]:
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROLS.subn(lambda m: f"\\x{ord(m[0]):02x}", text)
+
+
+def hidden_marks(text: str) -> int:
+    """Characters that are drawn as nothing or change the order of others, such as bidi marks."""
+    return sum(not c.isprintable() and c not in "\n\t" and visible(c) != c for c in text)
 
 
 def is_large(text: str) -> bool:

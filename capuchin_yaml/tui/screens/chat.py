@@ -58,7 +58,7 @@ class ChatScreen(Frame):
                 yield Lines(id="pill")
                 yield Lines(id="queue")
                 yield Lines(id="strip")
-                yield Composer(id="composer")
+                yield Composer(self.capuchin.drafts.pasted, id="composer")
         yield Lines(id="status")
 
     def on_mount(self) -> None:
@@ -90,10 +90,6 @@ class ChatScreen(Frame):
         composer.move_cursor(composer.document.end)
         self._close_side()
         self.draw()
-
-    def whole_draft(self, draft: str) -> str:
-        """A draft with held pastes in place."""
-        return self.query_one(Composer).pasted.expand(draft)
 
     def focus_composer(self) -> None:
         """Go to the composer."""

@@ -22,7 +22,7 @@ from capuchin_yaml.tui.draw.item import (
     question_rows,
     talk_rows,
 )
-from capuchin_yaml.tui.draw.rows import Piece, Row, row
+from capuchin_yaml.tui.draw.rows import Piece, Row, row, wrap
 from capuchin_yaml.tui.gateway import InboxRow
 from capuchin_yaml.tui.model.answers import answers
 from capuchin_yaml.tui.model.verdict import told
@@ -217,7 +217,8 @@ class InboxScreen(Frame):
     def draw_facts(self) -> None:
         """The line above the detail and the line of keys below it."""
         self.query_one("#facts", Lines).set_rows([self._facts()])
-        self.query_one("#keys", Lines).set_rows([self._answering.keys_row()])
+        width = max(self.query_one("#pane").size.width - 2, 1)
+        self.query_one("#keys", Lines).set_rows(wrap(self._answering.keys_row(), width))
 
     def _facts(self) -> Row:
         if self._question is not None:

@@ -10,7 +10,8 @@ from rich.style import Style
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from capuchin_yaml.tui.draw.rows import ROLES, Piece, cells
+from capuchin_yaml.terminal_text import visible
+from capuchin_yaml.tui.draw.rows import ROLES, Piece
 
 
 class RowView(ScrollView, can_focus=True):
@@ -81,7 +82,10 @@ class RowView(ScrollView, can_focus=True):
         segments: list[Segment] = []
         for text, role in pieces:
             style = self.role_style(role)
+            if not text.isprintable():
+                # Drawing functions have done this already; here nothing gets past.
+                text = visible(text, keep_newlines=False)
             if under and base.bgcolor is not None:
                 style += Style(bgcolor=base.bgcolor)
             segments.append(Segment(text, style))
-        return Strip(segments, cells(pieces)).adjust_cell_length(width, base)
+        return Strip(segments).adjust_cell_length(width, base)
