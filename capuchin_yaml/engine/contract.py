@@ -26,6 +26,9 @@ EVENTS = "events"
 TRANSCRIPT = "transcript"
 DEFINITION = "definition"
 
+INLINE = "capuchin-inline"
+"""Payload metadata key of what external storage leaves alone."""
+
 # Activities.
 PIN_DEFINITION = "pin_definition"
 JUDGE = "judge"

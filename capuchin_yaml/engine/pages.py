@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from capuchin_yaml.engine.contract import PAGE_BYTES
+from temporalio import workflow
+from temporalio.common import RawValue
+
+from capuchin_yaml.engine.contract import INLINE, PAGE_BYTES
 from capuchin_yaml.engine.state import size_bytes
 from capuchin_yaml.spec import JsonValue
 
@@ -25,3 +28,13 @@ def page(
             break
         taken.append(value)
     return {name: taken, "next": at + len(taken), "total": first + len(held), "first": first}
+
+
+def inline(answer: dict[str, JsonValue]) -> RawValue:
+    """The answer as a payload that never goes to external storage.
+
+    Why: an answer is no history; a stored one would leave a file for good at every look.
+    """
+    payload = workflow.payload_converter().to_payload(answer)
+    payload.metadata[INLINE] = b"1"
+    return RawValue(payload)

@@ -29,7 +29,7 @@ from temporalio.converter import (
     StorageDriverStoreContext,
 )
 
-from capuchin_yaml.engine.contract import Unsealed
+from capuchin_yaml.engine.contract import INLINE, Unsealed
 
 SEAL = "capuchin-seal"
 """Metadata key of the seal."""
@@ -62,7 +62,8 @@ class SealingCodec(PayloadCodec):
         """Move large payloads to the store and seal all."""
         out = []
         for payload in payloads:
-            if self._store is not None and payload.ByteSize() > STORE_FROM_BYTES:
+            large = payload.ByteSize() > STORE_FROM_BYTES and INLINE not in payload.metadata
+            if large and self._store is not None:
                 payload = await self._put(self._store, payload)
             sealed = Payload()
             sealed.CopyFrom(payload)

@@ -13,14 +13,14 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy
+from temporalio.common import RawValue, RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 with workflow.unsafe.imports_passed_through():
     from capuchin_yaml.engine import contract, doors
     from capuchin_yaml.engine.desk import Desk
     from capuchin_yaml.engine.log import Log
-    from capuchin_yaml.engine.pages import page
+    from capuchin_yaml.engine.pages import inline, page
     from capuchin_yaml.engine.state import Conversation, Definition, Turn
     from capuchin_yaml.engine.turn import TurnRunner
     from capuchin_yaml.events import (
@@ -417,35 +417,37 @@ class AgentWorkflow:
     # doors: queries
 
     @workflow.query(name=contract.STATE)
-    def state(self, ask: contract.Ask) -> dict[str, JsonValue]:
+    def state(self, ask: contract.Ask) -> RawValue:
         """The conversation at a glance, with every open item whole."""
         self._check_ask(ask)
         c, definition = self._c, self._c.definition
-        return {
-            "v": 1,
-            "conversation": c.id,
-            "agent": c.agent,
-            "status": self._status(),
-            "waiting": len(c.items),
-            "title": c.title,
-            "turn": c.turn.number if c.turn else None,
-            "queued": [{k: m[k] for k in ("id", "text", "by")} for m in c.queue],
-            "items": list(c.items.values()),
-            "definition": {
-                "version": definition.spec["version"],
-                "hash": definition.hash,
-                "model": definition.model,
+        return inline(
+            {
+                "v": 1,
+                "conversation": c.id,
+                "agent": c.agent,
+                "status": self._status(),
+                "waiting": len(c.items),
+                "title": c.title,
+                "turn": c.turn.number if c.turn else None,
+                "queued": [{k: m[k] for k in ("id", "text", "by")} for m in c.queue],
+                "items": list(c.items.values()),
+                "definition": {
+                    "version": definition.spec["version"],
+                    "hash": definition.hash,
+                    "model": definition.model,
+                }
+                if definition
+                else None,
+                "usage": dict(c.usage),
+                "events": c.first_event + len(c.events),
+                "entries": c.first_entry + len(c.entries),
+                "created_at": c.created_at,
+                "updated_at": c.updated_at,
+                "detail": self._failed,
+                "run": c.run,
             }
-            if definition
-            else None,
-            "usage": dict(c.usage),
-            "events": c.first_event + len(c.events),
-            "entries": c.first_entry + len(c.entries),
-            "created_at": c.created_at,
-            "updated_at": c.updated_at,
-            "detail": self._failed,
-            "run": c.run,
-        }
+        )
 
     def _status(self) -> str:
         if self._failed:
@@ -459,40 +461,46 @@ class AgentWorkflow:
         return "thinking"
 
     @workflow.query(name=contract.EVENTS)
-    def events(self, ask: contract.Ask) -> dict[str, JsonValue]:
+    def events(self, ask: contract.Ask) -> RawValue:
         """A page of events from an offset; older ones are in the `earlier` runs."""
         self._check_ask(ask)
-        return {
-            **page(self._c.events, self._c.first_event, ask.start, "events"),
-            "earlier": [
-                {"run_id": r["run_id"], "first": r["first_event"]} for r in self._c.earlier
-            ],
-        }
+        return inline(
+            {
+                **page(self._c.events, self._c.first_event, ask.start, "events"),
+                "earlier": [
+                    {"run_id": r["run_id"], "first": r["first_event"]} for r in self._c.earlier
+                ],
+            }
+        )
 
     @workflow.query(name=contract.TRANSCRIPT)
-    def transcript(self, ask: contract.Ask) -> dict[str, JsonValue]:
+    def transcript(self, ask: contract.Ask) -> RawValue:
         """A page of transcript entries; older ones are in the `earlier` runs."""
         self._check_ask(ask)
-        return {
-            **page(self._c.entries, self._c.first_entry, ask.start, "entries"),
-            "earlier": [
-                {"run_id": r["run_id"], "first": r["first_entry"]} for r in self._c.earlier
-            ],
-        }
+        return inline(
+            {
+                **page(self._c.entries, self._c.first_entry, ask.start, "entries"),
+                "earlier": [
+                    {"run_id": r["run_id"], "first": r["first_entry"]} for r in self._c.earlier
+                ],
+            }
+        )
 
     @workflow.query(name=contract.DEFINITION)
-    def definition(self, ask: contract.Ask) -> dict[str, JsonValue]:
+    def definition(self, ask: contract.Ask) -> RawValue:
         """The pinned definition, for a worker that does not have it yet."""
         self._check_ask(ask)
         pinned = self._c.definition
         if pinned is None:
             doors.refuse("no definition is pinned yet")
-        return {
-            "spec": pinned.spec,
-            "hash": pinned.hash,
-            "model": pinned.model,
-            "system": pinned.system,
-        }
+        return inline(
+            {
+                "spec": pinned.spec,
+                "hash": pinned.hash,
+                "model": pinned.model,
+                "system": pinned.system,
+            }
+        )
 
     def _check_ask(self, ask: Any) -> None:
         if not isinstance(ask, contract.Ask) or ask.conversation != workflow.info().workflow_id:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+
+from temporalio.client import Client
 
 from capuchin_yaml.engine.storage import FolderStore
 from tests.engine.house import House, lab, open_house
@@ -102,11 +105,9 @@ async def test_a_large_result_is_cut_with_a_visible_mark(house: House) -> None:
     assert len(text) < 70_000
 
 
-async def test_a_large_result_is_kept_whole_in_the_store(
-    temporal: object, tmp_path: object
-) -> None:
-    store = FolderStore(tmp_path / "store")  # type: ignore[operator]
-    async with open_house(temporal, tmp_path, store=store) as house:  # type: ignore[arg-type]
+async def test_a_large_result_is_kept_whole_in_the_store(temporal: Client, tmp_path: Path) -> None:
+    store = FolderStore(tmp_path / "store")
+    async with open_house(temporal, tmp_path, store=store) as house:
         talk = await house.talk(writer(house, "big", kilobytes=200), "go")
         await talk.idle()
 
@@ -147,3 +148,21 @@ async def test_past_the_grace_time_the_outcome_is_asked_about(house: House) -> N
     assert item["tool"] == "lab.write_slowly"
     assert house.effects() == []
     lab.gate("stop").set()
+
+
+async def test_looking_at_a_long_talk_leaves_nothing_in_the_store(
+    temporal: Client, tmp_path: Path
+) -> None:
+    store = FolderStore(tmp_path / "store")
+    async with open_house(temporal, tmp_path, store=store) as house:
+        house.agent("wordy", house.script(default={"say": "y" * 40_000}))
+        talk = await house.talk("wordy", "x" * 40_000)
+        await talk.idle()
+        await talk.send("more")
+        await talk.idle()
+        before = sorted(store.folder.rglob("*")) if store.folder.exists() else []
+
+        assert len(await talk.events()) > 5
+        assert len(await talk.entries()) == 4
+        after = sorted(store.folder.rglob("*")) if store.folder.exists() else []
+        assert before == after
