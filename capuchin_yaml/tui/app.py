@@ -11,9 +11,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, ClassVar
 
-from textual import events, work
+from textual import events, on, work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.screen import Screen
 
 from capuchin_yaml.errors import CapuchinError
@@ -57,6 +58,9 @@ class CapuchinApp(App[int]):
         Binding("ctrl+z", "suspend_process", "suspend", id="app.suspend", show=False),
     ]
 
+    class BoardChanged(Message):
+        """The program around the TUI has something to say or to ask."""
+
     def __init__(
         self,
         connect: Connect,
@@ -83,7 +87,6 @@ class CapuchinApp(App[int]):
         self._last_flush = float("-inf")
         self._flush_s = SLOW_FLUSH_S if os.environ.get("SSH_CONNECTION") else FLUSH_S
         self._known_waiting: set[str] = set()
-        self._own_loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def user(self) -> str:
@@ -102,8 +105,7 @@ class CapuchinApp(App[int]):
 
     def on_mount(self) -> None:
         """Paint, then connect."""
-        self._own_loop = asyncio.get_running_loop()
-        self._leave_on_signals(self._own_loop)
+        self._leave_on_signals(asyncio.get_running_loop())
         self.push_screen(self.chat)
         self.guard.focus(True, float("-inf"))
         self.set_interval(1.0, self._tick)
@@ -116,7 +118,8 @@ class CapuchinApp(App[int]):
                 loop.add_signal_handler(number, self.exit, 0, 128 + number)
 
     def _begin(self) -> None:
-        self.board.listen(lambda: self._from_any_thread(self._read_board))
+        # Why a message: it may be posted from any thread, and is handled in the app's context.
+        self.board.listen(lambda: self.post_message(self.BoardChanged()))
         self.run_desk()
 
     @work(exclusive=True, group="desk", exit_on_error=True)
@@ -292,10 +295,7 @@ class CapuchinApp(App[int]):
             agent, self._agent_first = self._agent_first, None
             self.action_new_talk(agent)
 
-    def _from_any_thread(self, act: Callable[[], None]) -> None:
-        if self._own_loop is not None and not self._own_loop.is_closed():
-            self._own_loop.call_soon_threadsafe(act)
-
+    @on(BoardChanged)
     def _read_board(self) -> None:
         for notice in self.board.take():
             self.say(notice.text, notice.tone)

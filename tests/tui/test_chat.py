@@ -62,6 +62,16 @@ async def test_blank_input_is_no_message_and_ctrl_j_breaks_the_line(
         assert fake.sent == []
 
 
+async def test_keys_that_come_at_once_act_in_their_order(fake: FakeGateway, talk: FakeTalk) -> None:
+    keys = ["o", "n", "x", "backspace", "e", "ctrl+j", "t", "w", "o", "enter", "l", "a", "t", "e"]
+    async with running(fake, start=talk.id) as (app, pilot):
+        for name in keys:
+            app.post_message(events.Key(name, name if len(name) == 1 else None))
+        await until(pilot, lambda: composer(app).text == "late")
+
+    assert fake.sent == [(talk.id, "one\ntwo")]
+
+
 async def test_while_a_turn_runs_messages_queue_in_sight(fake: FakeGateway, talk: FakeTalk) -> None:
     fake.turn(talk, "first")
     async with running(fake, start=talk.id) as (app, pilot):
@@ -317,7 +327,7 @@ async def test_notices_of_the_program_are_shown_and_take_no_focus(
 ) -> None:
     board = NoticeBoard()
     async with running(fake, start=talk.id, board=board) as (app, pilot):
-        board.push("agents/billing.yaml: [/reloaded]", "ok")
+        await asyncio.to_thread(board.push, "agents/billing.yaml: [/reloaded]", "ok")
         await until(pilot, lambda: "agents/billing.yaml: [/reloaded]" in text_of(app))
 
         assert app.focused is composer(app)

@@ -278,9 +278,9 @@ def test_the_open_reply_grows_and_is_replaced_by_what_was_said() -> None:
     )
 
     assert changes == [ReplyGrew(), Added(2)]
-    assert talk.open_reply is None
     assert isinstance(talk.entries[2], AgentSaid)
     assert talk.entries[2].text == "Looking up."
+    assert not any(e.is_open for e in talk.entries if isinstance(e, AgentSaid))
 
 
 def test_a_tail_that_begins_later_is_put_in_its_place() -> None:

@@ -63,7 +63,9 @@ class ChatScreen(Frame):
 
     def on_mount(self) -> None:
         """Start in the composer."""
-        self.query_one(Composer).focus()
+        composer = self.query_one(Composer)
+        composer.accept = self._submit
+        composer.focus()
         self.draw()
 
     def on_resize(self) -> None:
@@ -129,8 +131,8 @@ class ChatScreen(Frame):
         needle = self.query_one("#filter", Input).value
 
         def pick(entry: TalkRow) -> Pick:
-            status = fleet.status(entry)
-            return Pick(entry.id, lambda width: talk_rows(entry, status, width, now))
+            status, title = fleet.status(entry), fleet.title(entry)
+            return Pick(entry.id, lambda width: talk_rows(entry, status, title, width, now))
 
         empty: list[Row] = [row("no conversations yet", "muted"), row("ctrl+n starts one", "muted")]
         if needle:
@@ -179,20 +181,20 @@ class ChatScreen(Frame):
         else:
             transcript.action_follow()
 
-    @on(Composer.Submitted)
-    def _submit(self, event: Composer.Submitted) -> None:
+    def _submit(self, text: str) -> bool:
+        """Send what was written; False leaves it in the composer."""
         talk = self.talk
         if talk is None:
             self.capuchin.say("no conversation is open: ctrl+n starts one, the draft stays", "warn")
             self.capuchin.action_new_talk()
-            return
+            return False
         if talk.is_over:
             self.capuchin.say(f"this conversation is {talk.status}; the draft stays", "warn")
-            return
-        self.desk.send(talk.id, event.text)
-        self.query_one(Composer).text = ""
+            return False
+        self.desk.send(talk.id, text)
         self.capuchin.drafts.put(talk.id, "")
         self.query_one(Transcript).action_follow()
+        return True
 
     @on(Composer.Refused)
     def _refused(self, event: Composer.Refused) -> None:
