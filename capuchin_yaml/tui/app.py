@@ -189,6 +189,26 @@ class CapuchinApp(App[int]):
         if isinstance(self.screen, ChatScreen):
             self.push_screen(NewTalk(self.desk, agent), self._new_talk)
 
+    def begin_talk(self, text: str) -> None:
+        """Start a conversation with a first message; ask which agent when there is a choice."""
+        cards = [c for c in self.desk.fleet.agents if c.is_served]
+        if len(cards) == 1 and not cards[0].asks_first:
+            self.desk.spawn(self._begin_talk(cards[0].name, text))
+        else:
+            self.say("pick an agent first; what you wrote stays", "warn")
+            self.action_new_talk()
+
+    async def _begin_talk(self, agent: str, text: str) -> None:
+        self.say(f"starting a conversation with {agent}…")
+        try:
+            conversation = await self.desk.start(agent, {}, {})
+        except CapuchinError as error:
+            self.say(f"not started, what you wrote stays: {error}", "bad")
+            return
+        if self.chat.talk is None:
+            self.chat.open(conversation)
+            self.chat.send_first(text)
+
     def _new_talk(self, conversation: str | None) -> None:
         if conversation is not None:
             self.chat.open(conversation)

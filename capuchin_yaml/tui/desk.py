@@ -152,20 +152,12 @@ class Desk:
 
     def send(self, conversation: str, text: str) -> Pending:
         """Send a message, or hold it while nobody could take it."""
-        message_id = secrets.token_hex(8)
+        message_id = self.outbox.id_again(conversation, text) or secrets.token_hex(8)
         entry = self.outbox.add(message_id, conversation, text, hold=self._hold())
         self._on_change(What.OUTBOX)
         if entry.state == "sending":
             self.spawn(self._deliver(entry))
         return entry
-
-    def send_again(self, message_id: str) -> None:
-        """Try a message once more that could not be sent."""
-        for entry in self.outbox.pending:
-            if entry.id == message_id and entry.state == "unsent":
-                self.outbox.set(entry.id, "sending")
-                self._on_change(What.OUTBOX)
-                self.spawn(self._deliver(entry))
 
     async def start(
         self, agent: str, variables: Mapping[str, JsonValue], injected: Mapping[str, JsonValue]

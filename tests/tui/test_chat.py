@@ -322,6 +322,19 @@ async def test_a_new_conversation_asks_for_what_its_agent_needs(fake: FakeGatewa
         assert composer(app).text == "written before"
 
 
+async def test_with_one_agent_the_first_message_starts_the_conversation(fake: FakeGateway) -> None:
+    fake.cards = (AgentCard("billing"),)
+    async with running(fake) as (app, pilot):
+        await until(pilot, lambda: app.desk.fleet.agents)
+        composer(app).text = "refund A-1001"
+        await pilot.press("enter")
+        await until(pilot, lambda: "┃ refund A-1001" in text_of(app))
+
+        assert [a for a, _, _ in fake.started] == ["billing"]
+        assert [t for _, t in fake.sent] == ["refund A-1001"]
+        assert composer(app).text == ""
+
+
 async def test_notices_of_the_program_are_shown_and_take_no_focus(
     fake: FakeGateway, talk: FakeTalk
 ) -> None:

@@ -11,6 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
 from capuchin_yaml.errors import CapuchinError
+from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.desk import TalkChanged
 from capuchin_yaml.tui.draw.bars import queue_rows, status_row, strip_rows, talk_rows
 from capuchin_yaml.tui.draw.rows import Row, row
@@ -97,6 +98,12 @@ class ChatScreen(Frame):
         """Go to the composer."""
         self.query_one(Composer).focus()
 
+    def send_first(self, text: str) -> None:
+        """Send the words with which a conversation was begun, unless they were changed since."""
+        composer = self.query_one(Composer)
+        if composer.message == text:
+            composer.action_submit()
+
     def take(self, change: TalkChanged) -> None:
         """Remember changes of the shown talk until the next drawing."""
         if self.talk is not None and change.talk == self.talk.id:
@@ -165,8 +172,11 @@ class ChatScreen(Frame):
             new = f"{unseen} new · " if unseen else ""
             rows = [row(f"▼ {new}{key} to follow", "accent")]
         elif self.talk is None:
-            agents = ", ".join(a.name for a in self.desk.fleet.agents[:5])
-            rows = [row(f"no conversation is open; ctrl+n starts one ({agents or '…'})", "muted")]
+            agents = ", ".join(one_line(a.name, 40) for a in self.desk.fleet.agents[:5])
+            rows = [
+                row("no conversation is open: write one's first message, or ctrl+b lists them"),
+                row(f"agents here: {agents or 'not known yet'}", "muted"),
+            ]
         self.query_one("#pill", Lines).set_rows(rows)
 
     @on(Transcript.CopyWanted)
@@ -185,8 +195,7 @@ class ChatScreen(Frame):
         """Send what was written; False leaves it in the composer."""
         talk = self.talk
         if talk is None:
-            self.capuchin.say("no conversation is open: ctrl+n starts one, the draft stays", "warn")
-            self.capuchin.action_new_talk()
+            self.capuchin.begin_talk(text)
             return False
         if talk.is_over:
             self.capuchin.say(f"this conversation is {talk.status}; the draft stays", "warn")

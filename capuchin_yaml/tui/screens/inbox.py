@@ -227,7 +227,7 @@ class InboxScreen(Frame):
             return row("nothing is open", "muted")
         decided = self.desk.talk(self._row.conversation).decided.get(self._row.id)
         if decided is not None:
-            return row(f"✔ {told(decided, self.capuchin.user)}", "ok")
+            return row(*told(decided, self.capuchin.user))
         if self._problem:
             return row(f"✖ cannot be read, so not answered: {one_line(self._problem, 200)}", "bad")
         if self._item is None:
