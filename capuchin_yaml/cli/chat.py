@@ -24,7 +24,7 @@ from capuchin_yaml.cli.talking import (
     tell_person_needed,
     tell_rehearsal,
 )
-from capuchin_yaml.cli.verb import Verb, output, run_async
+from capuchin_yaml.cli.verb import Verb, output, run_async, while_read
 from capuchin_yaml.errors import RequestRefused
 from capuchin_yaml.events import Choice
 from capuchin_yaml.items import CHOICES, Item
@@ -61,7 +61,8 @@ async def _chat(
     variables: Mapping[str, str],
     injected: Mapping[str, str],
 ) -> ExitCode:
-    return await _Chat(out, wait).run(partner, variables, injected)
+    chat = _Chat(out, wait)
+    return await while_read(out, chat.run(partner, variables, injected)) or ExitCode.DONE
 
 
 class _Chat:

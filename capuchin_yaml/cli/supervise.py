@@ -18,8 +18,9 @@ from capuchin_yaml.cli.agents_file import write_agents
 from capuchin_yaml.cli.face import Face
 from capuchin_yaml.cli.reload import Reloader, read_compiled
 from capuchin_yaml.cli.roster import OnDisk, Roster, first_roster
+from capuchin_yaml.cli.serving import LAST_CALL_S
 from capuchin_yaml.cli.up_lock import UpLock
-from capuchin_yaml.cli.worker_link import LAST_CALL_S, WorkerChild, how_it_ended
+from capuchin_yaml.cli.worker_link import WorkerChild, how_it_ended
 from capuchin_yaml.errors import CapuchinError, InvalidAgent, RequestRefused
 
 if TYPE_CHECKING:

@@ -32,9 +32,8 @@ from capuchin_yaml.spec import JsonValue
 Message = dict[str, JsonValue]
 LINE_BYTES = 256 * 1024 * 1024
 """Longest line; specs with big schemas are far below it."""
-KILL_S = 2.0
-LAST_CALL_S = 3600.0
-"""Longest that a replaced worker waits for its last call."""
+KILL_S = 3.0
+"""Beyond the grace time, in which the process must be gone."""
 
 
 class WorkerChild:

@@ -19,15 +19,18 @@ from typing import TYPE_CHECKING, BinaryIO
 from capuchin_yaml.cli.agents_on_disk import code_roots, compile_agents, on_disk_json
 from capuchin_yaml.cli.logs import MAX_LOG_BYTES, start_logs
 from capuchin_yaml.cli.serving import serve, swap
-from capuchin_yaml.cli.worker_link import LAST_CALL_S, LINE_BYTES, Message
+from capuchin_yaml.cli.worker_link import LINE_BYTES, Message
 from capuchin_yaml.errors import CapuchinError
 
 if TYPE_CHECKING:
     from capuchin_yaml.client.home import Home
 
-ORPHAN_S = 1.2
+ORPHAN_S = 0.7
 """Time that running calls get once `up` is gone: nobody waits for them any more."""
 TERM_S = 10.0
+"""Time they get when somebody else ends this process."""
+REPORT_S = 1.0
+"""Time to tell the server of calls that were cut off."""
 logger = logging.getLogger("capuchin_yaml.worker")
 
 
@@ -42,6 +45,7 @@ class WorkerProcess:
         self._registry = Registry.installed()
         self._table = AgentTable()
         self._stop = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._work: asyncio.Task[None] | None = None
         self._limit: asyncio.TimerHandle | None = None
         self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -108,9 +112,9 @@ class WorkerProcess:
                 target=await find_server(home),
                 agents=self._table,
                 registry=self._registry,
-                grace_s=LAST_CALL_S,
                 stop=self._stop,
                 ready=ready,
+                hurry=self._hurry,
             )
         )
         polling = asyncio.create_task(ready.wait())
@@ -127,9 +131,13 @@ class WorkerProcess:
         self._stop.set()
         if self._limit is not None:
             self._limit.cancel()
-        self._limit = asyncio.get_running_loop().call_later(grace_s, self._finish, 1)
+        self._limit = asyncio.get_running_loop().call_later(grace_s, self._cut_off)
         if self._work is None or self._work.done():
             self._finish(0)
+
+    def _cut_off(self) -> None:
+        self._hurry.set()
+        self._limit = asyncio.get_running_loop().call_later(REPORT_S, self._finish, 1)
 
     def _work_ended(self, work: asyncio.Task[None]) -> None:
         if not work.cancelled() and (error := work.exception()) is not None:
