@@ -72,9 +72,7 @@ _item = click.argument("item", metavar="ID")
 
 
 @command.command("list")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N"
-)
+@options.limit(200)
 @options.as_json
 def list_command(limit: int, as_json: bool) -> ExitCode:
     """List every waiting item, the most urgent first; works without a worker."""

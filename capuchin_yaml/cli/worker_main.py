@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 import logging
 import os
@@ -190,6 +191,10 @@ def _send_output_to(home: Home) -> None:
         os.dup2(log, 1)
         os.dup2(log, 2)
         os.close(log)
+    # Why: the process ends hard, and what a tool printed must not be lost in a buffer.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, errors="backslashreplace")
 
 
 if __name__ == "__main__":

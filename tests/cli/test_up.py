@@ -97,9 +97,7 @@ def test_a_running_call_finishes_in_the_grace_time_and_its_result_is_kept(
     assert [(r["status"], r["text"]) for r in results] == [("ok", "rested")]
 
 
-@pytest.mark.parametrize(
-    ("choice", "text"), [("happened", "it was posted"), ("failed", "")]
-)
+@pytest.mark.parametrize(("choice", "text"), [("happened", "it was posted"), ("failed", "")])
 def test_a_call_cut_off_at_the_end_of_the_grace_time_asks_a_person_what_happened(
     choice: str, text: str, project: Project
 ) -> None:
