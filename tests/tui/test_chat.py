@@ -72,6 +72,25 @@ async def test_keys_that_come_at_once_act_in_their_order(fake: FakeGateway, talk
     assert fake.sent == [(talk.id, "one\ntwo")]
 
 
+@pytest.mark.parametrize(
+    "glyph",
+    ["你", "e\u0301", "⚠\ufe0f", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "🇩🇪", "👍🏽"],
+)
+async def test_the_cursor_moves_and_deletes_by_whole_glyphs(
+    fake: FakeGateway, talk: FakeTalk, glyph: str
+) -> None:
+    async with running(fake, start=talk.id) as (app, pilot):
+        composer(app).insert(f"a{glyph}b")
+        await pilot.press("left", "left")
+        assert composer(app).cursor_location == (0, 1)
+        await pilot.press("right", "backspace")
+        assert composer(app).text == "ab"
+        composer(app).insert(glyph)
+        await pilot.press("left", "delete")
+
+        assert composer(app).text == "ab"
+
+
 async def test_while_a_turn_runs_messages_queue_in_sight(fake: FakeGateway, talk: FakeTalk) -> None:
     fake.turn(talk, "first")
     async with running(fake, start=talk.id) as (app, pilot):
