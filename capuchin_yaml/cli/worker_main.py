@@ -45,6 +45,7 @@ class WorkerProcess:
         self._reports = reports
         self._registry = Registry.installed()
         self._table = AgentTable()
+        self._answering: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._work: asyncio.Task[None] | None = None
@@ -65,16 +66,22 @@ class WorkerProcess:
             if message["do"] == "retire":
                 self._end_in(float(message["grace_s"]))
                 continue
-            try:
-                reply = await self._obey(message)
-            except CapuchinError as error:
-                reply = {"event": "failed", "error": type(error).__name__, "message": str(error)}
-            except Exception as error:
-                logger.exception("command %s failed", message["do"])
-                text = f"{type(error).__name__}: {error}"
-                reply = {"event": "failed", "error": "WorkerUnavailable", "message": text}
-            self._reports.write(json.dumps({**reply, "id": message["id"]}).encode() + b"\n")
-            self._reports.flush()
+            # Why a task: an import that hangs must not keep `retire` from being heard.
+            task = asyncio.create_task(self._answer(message))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, message: Message) -> None:
+        try:
+            reply = await self._obey(message)
+        except CapuchinError as error:
+            reply = {"event": "failed", "error": type(error).__name__, "message": str(error)}
+        except Exception as error:
+            logger.exception("command %s failed", message["do"])
+            text = f"{type(error).__name__}: {error}"
+            reply = {"event": "failed", "error": "WorkerUnavailable", "message": text}
+        self._reports.write(json.dumps({**reply, "id": message["id"]}).encode() + b"\n")
+        self._reports.flush()
 
     async def _obey(self, message: Message) -> Message:
         match message["do"]:
