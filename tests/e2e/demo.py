@@ -38,7 +38,9 @@ def refunds(project: Project) -> list[tuple[str, int]]:
 
 def status_of(project: Project, conversation: str) -> str:
     """How a conversation stands."""
-    status: str = project.run("show", conversation, "--json").json["status"]
+    ran = project.run("show", conversation, "--json")
+    assert ran.code == 0, ran.err
+    status: str = ran.json["status"]
     return status
 
 
