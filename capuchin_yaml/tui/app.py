@@ -20,14 +20,15 @@ from textual.screen import Screen
 from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui import clipboard
-from capuchin_yaml.tui.desk import Connect, Desk, DeskChange, TalkChanged
+from capuchin_yaml.tui.desk import Connect, Desk, DeskChange, Fault, TalkChanged
 from capuchin_yaml.tui.drafts import Drafts
+from capuchin_yaml.tui.draw.bars import short_id
 from capuchin_yaml.tui.draw.rows import Row, row
 from capuchin_yaml.tui.model.entries import Tone
 from capuchin_yaml.tui.model.guard import Guard
 from capuchin_yaml.tui.model.pasted import clean, hidden_marks
 from capuchin_yaml.tui.notices import NoticeBoard
-from capuchin_yaml.tui.screens.boxes import HelpBox, TooSmall
+from capuchin_yaml.tui.screens.boxes import HelpBox, NameBox, TooSmall
 from capuchin_yaml.tui.screens.chat import ChatScreen
 from capuchin_yaml.tui.screens.frame import Frame
 from capuchin_yaml.tui.screens.inbox import InboxScreen
@@ -131,6 +132,8 @@ class CapuchinApp(App[int]):
         """Tell the guard of every input and of the focus before anything acts on it."""
         if isinstance(event, _INPUTS) and not event.is_forwarded:
             self.guard.input(event.time)
+            # Why: some terminals tell that the focus went and not that it came back.
+            self.guard.focus(True, event.time)
             if isinstance(event, events.Paste):
                 self._clean_paste(event)
         elif isinstance(event, events.AppFocus):
@@ -215,10 +218,18 @@ class CapuchinApp(App[int]):
             self.chat.focus_composer()
 
     def action_close_talk(self) -> None:
-        """End the conversation on show for good."""
+        """End the conversation on show for good, once its agent's name was typed."""
         talk = self.chat.talk
-        if talk is not None and not talk.is_over:
-            self.desk.spawn(self._close(talk.id))
+        if talk is None or talk.is_over:
+            self.say("no open conversation is on show")
+            return
+
+        def typed(is_right: bool | None) -> None:
+            if is_right:
+                self.desk.spawn(self._close(talk.id))
+
+        title = f"close {talk.agent} {short_id(talk.id)} for good"
+        self.push_screen(NameBox(talk.agent, title), typed)
 
     async def _close(self, conversation: str) -> None:
         try:
@@ -271,6 +282,8 @@ class CapuchinApp(App[int]):
     def _on_change(self, change: DeskChange) -> None:
         if isinstance(change, TalkChanged):
             self.chat.take(change)
+        elif isinstance(change, Fault):
+            self.say(f"a fault of this program, it goes on: {change.text}", "bad")
         self._draw_soon()
 
     def _draw_soon(self) -> None:

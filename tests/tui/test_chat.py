@@ -420,6 +420,21 @@ async def test_everything_can_be_selected_and_copied(
         assert app.screen.get_selected_text() == "first line 你好 end\n\nsecond"
 
 
+async def test_a_fault_nobody_foresaw_is_told_and_the_screen_goes_on(
+    fake: FakeGateway, talk: FakeTalk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken() -> tuple[()]:
+        raise ZeroDivisionError("a [/fault]")
+
+    async with running(fake, start=talk.id) as (app, pilot):
+        composer(app).text = "a draft"
+        monkeypatch.setattr(fake, "list", broken)
+        await until(pilot, lambda: "it goes on: ZeroDivisionError: a [/fault]" in text_of(app))
+
+        assert composer(app).text == "a draft"
+        assert app.is_running
+
+
 async def test_leaving_decides_and_cancels_nothing(fake: FakeGateway, talk: FakeTalk) -> None:
     fake.turn(talk, "work")
     fake.open_item(talk)

@@ -9,16 +9,15 @@ import pytest
 
 from capuchin_yaml.events import Event, decode
 from capuchin_yaml.tui.gateway import Partial, TalkState
-from capuchin_yaml.tui.model.entries import AgentSaid, Mark, ToolCard, UserSaid
-from capuchin_yaml.tui.model.talk import (
+from capuchin_yaml.tui.model.changes import (
     Added,
-    EventsMissing,
     HeadChanged,
     ItemsChanged,
     Replaced,
     ReplyGrew,
-    Talk,
 )
+from capuchin_yaml.tui.model.entries import AgentSaid, Mark, ToolCard, UserSaid
+from capuchin_yaml.tui.model.talk import EventsMissing, Talk
 
 ID = "demo.billing-a91f00"
 
@@ -222,6 +221,24 @@ def test_a_denied_and_an_invalid_call_say_so_from_the_start() -> None:
 
     states = [e.state for e in talk.entries if isinstance(e, ToolCard)]
     assert states == ["denied", "invalid"]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        event(4, "turn_ended", turn=1, outcome="cancelled"),
+        event(4, "conversation_closed", status="closed", by="bert"),
+    ],
+)
+def test_a_call_without_a_result_is_cancelled_with_its_turn(end: Event) -> None:
+    talk = applied([PINNED, turn(), asked(2), event(3, "item_opened", item=item())])
+
+    talk.apply(end)
+
+    card = talk.card(f"{ID}:1")
+    assert card is not None
+    assert card.state == "cancelled"
+    assert talk.items == {}
 
 
 def test_queued_messages_leave_the_queue_when_their_turn_starts() -> None:

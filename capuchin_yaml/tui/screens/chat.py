@@ -16,7 +16,8 @@ from capuchin_yaml.tui.desk import TalkChanged
 from capuchin_yaml.tui.draw.bars import queue_rows, status_row, strip_rows, talk_rows
 from capuchin_yaml.tui.draw.rows import Row, row
 from capuchin_yaml.tui.gateway import TalkRow
-from capuchin_yaml.tui.model.talk import Change, Talk
+from capuchin_yaml.tui.model.changes import Change
+from capuchin_yaml.tui.model.talk import Talk
 from capuchin_yaml.tui.screens.frame import Frame
 from capuchin_yaml.tui.widgets.composer import Composer
 from capuchin_yaml.tui.widgets.lines import Lines

@@ -170,6 +170,8 @@ class InboxScreen(Frame):
             item, problem = None, str(error)
         if self._row is None or self._row.id != wanted.id or not self.is_mounted:
             return
+        if item is None and not problem and self._item is None:
+            problem = "its conversation has no such item any more"
         self._item, self._problem = item or self._item, problem
         self._show_item()
         self.draw_facts()
