@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic
@@ -18,7 +19,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from capuchin_yaml.errors import CapuchinError
-from capuchin_yaml.terminal_text import one_line
+from capuchin_yaml.terminal_text import one_line, visible
 from capuchin_yaml.tui import clipboard
 from capuchin_yaml.tui.desk import Connect, Desk, DeskChange, Fault, TalkChanged
 from capuchin_yaml.tui.drafts import Drafts
@@ -103,6 +104,12 @@ class CapuchinApp(App[int]):
     def event_clock(self) -> float:
         """Now, by the clock that keys are stamped with when they are read."""
         return monotonic()
+
+    @property
+    def stopped_by(self) -> str:
+        """The fault that ended the app, in one line; empty when a person left it."""
+        error = self._exception
+        return one_line(f"{type(error).__name__}: {error}", 300) if error is not None else ""
 
     def on_mount(self) -> None:
         """Paint, then connect."""
@@ -276,6 +283,7 @@ class CapuchinApp(App[int]):
         yield SystemCommand("Take back", "the last message not sent", self.chat.take_back)
         yield SystemCommand("Theme", "change the colours", self.action_change_theme)
         yield SystemCommand("Repaint", "draw the screen again", self.action_repaint)
+        yield SystemCommand("Suspend", "back to the shell; fg returns", self.action_suspend_process)
         yield SystemCommand("Help", "the keys that act here", self.action_help)
         yield SystemCommand("Quit", "conversations go on", self.action_quit)
 
@@ -352,4 +360,8 @@ def run_tui(
     app = CapuchinApp(connect, start=start, agent=agent, board=board, drafts_file=drafts_file)
     with sole_terminal(log_file):
         result = app.run()
+    if app.stopped_by:
+        where = f"; details are in {visible(str(log_file))}" if log_file is not None else ""
+        sys.stderr.write(f"the TUI ended by a fault ({app.stopped_by}){where}\n")
+        sys.stderr.write("conversations go on; drafts are kept\n")
     return app.return_code or result or 0

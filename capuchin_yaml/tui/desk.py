@@ -301,6 +301,7 @@ class Desk:
                     learned = True
                 async for pulse in gateway.watch(talk.id, talk.next_offset):
                     self._take(talk, pulse)
+                self.fleet.workerless.discard(talk.id)
                 return
             except EventsMissing as missing:
                 if missing.since == missed:
