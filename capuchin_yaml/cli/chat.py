@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from capuchin_yaml.cli.agents_file import read_agents
 from capuchin_yaml.cli.decide import Found, decide
 from capuchin_yaml.cli.item_text import print_item
 from capuchin_yaml.cli.line_input import Lines
-from capuchin_yaml.cli.output import ExitCode, Ink, Output
+from capuchin_yaml.cli.output import ExitCode, Ink, Output, is_terminal
 from capuchin_yaml.cli.reached import reached
 from capuchin_yaml.cli.talking import (
     Outcome,
@@ -134,9 +135,9 @@ class _Chat:
         return ExitCode.DONE
 
     async def _first_line(self) -> str | None:
-        if self._by_person or self._wait:
+        if is_terminal(sys.stdin) or self._wait:
             line = await self._next_line()
-            if line is None and not self._by_person:
+            if line is None and not is_terminal(sys.stdin):
                 raise self._nothing_said("stdin is empty")
             return line
         try:

@@ -139,7 +139,13 @@ class Supervisor:
 
     async def spare_worker(self) -> WorkerChild:
         """A worker process with the code as it is now, which does not poll yet."""
-        child = await WorkerChild.spawn()
+        spawning = asyncio.create_task(WorkerChild.spawn())
+        try:
+            child = await asyncio.shield(spawning)
+        except asyncio.CancelledError:
+            # Why: a stop in this moment must not lose sight of the process.
+            self._children.add(await spawning)
+            raise
         self._children.add(child)
         return child
 

@@ -1,4 +1,4 @@
-"""What new conversations get while files change: the last good version, and nothing loosened unasked."""
+"""What new conversations get while files change: never a broken or a loosened version unasked."""
 
 from __future__ import annotations
 

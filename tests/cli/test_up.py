@@ -62,7 +62,8 @@ def test_ctrl_c_during_the_start_leaves_nothing(project: Project) -> None:
 
         assert code == 130
         assert "Traceback" not in up.said
-        assert children_of(up, project) == {}
+        # The server ends with its guard, a moment later.
+        wait_until(lambda: not children_of(up, project), lambda: str(children_of(up, project)))
 
 
 def test_ctrl_c_twice_does_not_wait_for_a_running_call(project: Project) -> None:
@@ -183,6 +184,28 @@ def test_two_files_with_one_name_are_refused(project: Project) -> None:
     assert "the name 'notes' is taken by agents/notes.yaml" in ran.err
 
 
+def test_a_server_that_the_environment_names_is_used_and_left_running(
+    project: Project, shop: Project
+) -> None:
+    port = json.loads((shop.home / "server.json").read_text())["port"]
+    project.environ["TEMPORAL_ADDRESS"] = f"127.0.0.1:{port}"
+
+    with project.up() as up:
+        assert project.run("send", "notes", "hello").out == "You said hello\n"
+        up.end(signal.SIGTERM)
+
+    assert not (project.home / "server.json").exists()
+    assert processes_of(project.folder) == {}
+    assert shop.run("send", "notes", "hello").code == 0
+
+
+def test_a_forced_model_that_nobody_offers_is_named(project: Project) -> None:
+    ran = project.run("up", CAPUCHIN_MODEL="antropic:claude")
+
+    assert ran.code == 1
+    assert "error: CAPUCHIN_MODEL: no model provider is named 'antropic'" in ran.err
+
+
 def test_nothing_to_run_is_wrong_usage(tmp_path: Path) -> None:
     ran = run("up", cwd=tmp_path)
 
@@ -291,6 +314,18 @@ def test_a_module_in_the_current_folder_is_never_imported(project: Project) -> N
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
+
+
+def test_ctrl_c_during_an_import_that_hangs_ends_at_once(project: Project) -> None:
+    module = project.packages / "capuchin_probe" / "__init__.py"
+    module.write_text("import time\nopen('importing', 'w').close()\ntime.sleep(300)\n")
+    with Up(project, ["--grace", "60s"], {}) as up:
+        wait_until((project.folder / "importing").exists)
+
+        code = up.end(signal.SIGINT)
+
+    assert code == 130
+    assert children_of(up, project) == {}
 
 
 def _start(project: Project, text: str) -> str:
