@@ -47,7 +47,7 @@ class Answering:
         if self._flash and now < self._flash_until:
             return self._flash
         item = screen.item
-        labels = self._labels()
+        labels = self.labels()
         if screen.detail.shown is None or not labels:
             text = "" if item is None or labels else "answer it with `capuchin inbox answer`"
             return row(text or "nothing to answer here", "muted")
@@ -85,7 +85,8 @@ class Answering:
             return
         self._hold(shown, lambda: self._go_on(item, answer))
 
-    def _labels(self) -> list[tuple[str, str]]:
+    def labels(self) -> list[tuple[str, str]]:
+        """Each answer key with what it does."""
         screen = self._screen
         if screen.question is not None:
             return [(o.key, one_line(o.label, 60)) for o in screen.question.options]
