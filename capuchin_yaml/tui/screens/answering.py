@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.timer import Timer
@@ -110,9 +111,8 @@ class Answering:
             return ""
         return self._screen.desk.fleet.hold
 
-    def _hold(self, shown: Shown, then: object) -> None:
+    def _hold(self, shown: Shown, then: Callable[[], None]) -> None:
         """Wait whether other input follows at once, as in a paste; then go on."""
-        assert callable(then)
         guard = self._screen.capuchin.guard
         clock = self._screen.capuchin.event_clock
         inputs, since = guard.inputs, clock()
