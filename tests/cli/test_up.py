@@ -66,6 +66,20 @@ def test_ctrl_c_during_the_start_leaves_nothing(project: Project) -> None:
         wait_until(lambda: not children_of(up, project), lambda: str(children_of(up, project)))
 
 
+def test_nohup_is_respected(project: Project) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        up = Up(project, [], {})
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    with up:
+        up.wait_ready()
+        up.process.send_signal(signal.SIGHUP)
+
+        assert project.run("send", "notes", "hello").code == 0
+        assert up.end(signal.SIGTERM) == 0
+
+
 def test_ctrl_c_twice_does_not_wait_for_a_running_call(project: Project) -> None:
     with project.up("--grace", "60s") as up:
         conversation = _start(project, "long nap")
