@@ -21,7 +21,6 @@ def test_the_demo_talk_is_typed_read_and_approved(
     args = ("up", "agents/billing.yaml")
     with on_screen(glass, *args, cwd=project.folder, environ=project.environ) as screen:
         screen.wait_for("● server", "● worker")
-        start_talk(screen)
         screen.type(WISH)
         screen.press("Enter")
         screen.wait_for("billing.lookup_order", "✔ ok", "waits for a person", "1 waiting (F2)")
@@ -40,15 +39,6 @@ def test_the_demo_talk_is_typed_read_and_approved(
         screen.wait_ended()
     assert processes_of(project.folder) == {}
     assert refunds(project) == [("A-1001", 4200)]
-
-
-def start_talk(screen: Screen) -> None:
-    """Open a conversation with the only agent there is."""
-    screen.press("C-n")
-    screen.wait_for("new conversation")
-    screen.press("Enter")
-    screen.wait_gone("new conversation")
-    screen.wait_for("definition")
 
 
 def decide(screen: Screen, key: str) -> None:
