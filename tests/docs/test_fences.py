@@ -209,14 +209,19 @@ def check_capuchin(words: list[str]) -> None:
     """Parse the words as the program would, without running the verb."""
     context = program.make_context("capuchin", list(words), obj=Output(None, None))
     with context:
-        rest = [*context._protected_args, *context.args]
+        rest = _rest(context)
         group: click.Command = program
         while isinstance(group, click.Group):
             _, command, rest = group.resolve_command(context, rest)
             assert command is not None
             inner = command.make_context(command.name, list(rest), parent=context)
-            rest = [*inner._protected_args, *inner.args]
+            rest = _rest(inner)
             group, context = command, inner
+
+
+def _rest(context: click.Context) -> list[str]:
+    """The words that a group leaves to its commands; click 8 keeps the first ones apart."""
+    return [*getattr(context, "_protected_args", ()), *context.args]
 
 
 def check_temporal(words: list[str]) -> None:
