@@ -11,7 +11,7 @@ from capuchin_yaml.events import Choice, ItemKind
 from capuchin_yaml.spec import JsonValue, canonical_json
 
 CHOICES: Mapping[str, tuple[Choice, ...]] = {
-    "approval": ("approve", "deny"),
+    "approval": ("approve", "deny", "edit"),
     "outcome": ("happened", "rerun", "failed"),
     "limit": ("go_on", "stop"),
     "question": (),
@@ -51,6 +51,13 @@ class Item:
     definition_hash: str = ""
     reason: str = ""
     """Why a person is asked: the policy and list, or the tool's author."""
+    requested_by: str = ""
+    """Who wants this to run: the model, or the person whose edit is asked about."""
+    before: str = ""
+    """The model's own arguments, when a person changed them."""
+    claimed_by: str = ""
+    """Who said to be looking at it, until `claimed_until`; binds nobody."""
+    claimed_until: str = ""
 
 
 def item_from_json(value: Mapping[str, Any]) -> Item:

@@ -39,6 +39,7 @@ from capuchin_yaml.messages import (
 )
 from capuchin_yaml.models.adapter import ModelAdapter
 from capuchin_yaml.models.registry import REHEARSAL, open_model
+from capuchin_yaml.policy.grants import Grants
 from capuchin_yaml.policy.judge import InstalledTool, judge_calls
 from capuchin_yaml.spec import AgentSpec, JsonValue, canonical_json
 from capuchin_yaml.tools.registry import Registry
@@ -107,6 +108,7 @@ class Activities:
             request.injected,
             request.calls,
             self._installed,
+            Grants(request.grants, request.now),
         )
 
     def _installed(self, identity: str) -> InstalledTool | None:

@@ -39,6 +39,10 @@ class Call:
     item_id: str = ""
     revision: int = 1
     outcome_revision: int = 0
+    requested_by: str = ""
+    """The person who wrote the arguments; empty for the model."""
+    before: str = ""
+    """The model's arguments, when a person changed them."""
     entries: int = 0
     """Times a worker was asked to enter the tool."""
     unavailable: int = 0
@@ -79,6 +83,8 @@ class Definition:
     model: str
     system: str
     roll_over_events: int
+    pin: int = 1
+    """How often one was pinned, this one included."""
 
 
 @dataclass(slots=True)
@@ -114,6 +120,9 @@ class Conversation:
     decided: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
     loose_calls: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
     """Calls of ended turns whose outcome is still unknown, by item id."""
+    grants: list[dict[str, JsonValue]] = field(default_factory=list)
+    """What persons allowed beforehand: `{id, scope, tool, digest, left, until, by, at}`."""
+    grants_given: int = 0
     notes: list[str] = field(default_factory=list)
     """What the model is told before the next message."""
     seen: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
@@ -128,6 +137,10 @@ class Conversation:
     title: str = ""
     updated_at: str = ""
     closing: dict[str, JsonValue] | None = None
+    paused: dict[str, JsonValue] | None = None
+    """Who holds the next turn back, since when and why: `{by, at, reason}`."""
+    migrating: dict[str, JsonValue] | None = None
+    """Who asked for the definition on disk, to be pinned before the next turn."""
 
     def __post_init__(self) -> None:
         if not self.window_digest:
@@ -200,6 +213,13 @@ class Conversation:
                 "known_digest": window_start(self.id, self.first_entry + dropped),
             }
         return value
+
+    def become(self, closed: Conversation) -> None:
+        """Go on as a closed conversation, opened again: nothing runs, waits or is allowed."""
+        for f in dataclasses.fields(self):
+            setattr(self, f.name, getattr(closed, f.name))
+        self.closing = self.turn = self.paused = self.migrating = None
+        self.queue, self.items, self.loose_calls, self.grants = [], {}, {}, []
 
     @classmethod
     def resume(cls, value: Mapping[str, Any]) -> Conversation:

@@ -7,6 +7,7 @@ another run exactly where it was.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -17,6 +18,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.desk import Desk
+from capuchin_yaml.engine.late_results import LateResults
 from capuchin_yaml.engine.log import Log
 from capuchin_yaml.engine.state import Call, Conversation, Turn
 from capuchin_yaml.events import ToolEnded, ToolRequested, ToolStarted
@@ -52,6 +54,7 @@ class ToolCalls:
         self._desk = desk
         self._judge = judge
         self._roll_over_due = roll_over_due
+        self.late = LateResults(conversation, desk)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._activities: dict[str, asyncio.Task[Any]] = {}
         self._given_up: set[asyncio.Task[None]] = set()
@@ -171,6 +174,8 @@ class ToolCalls:
             "injected": dict(self._start.injected),
             "definition_hash": self._c.definition.hash,
             "reason": call.reason,
+            "requested_by": call.requested_by or "the model",
+            "before": call.before,
         }
 
     # stages
@@ -184,13 +189,42 @@ class ToolCalls:
                     decision = await self._desk.wait(call.item_id)
                     if call.stage == "unknown":  # else its turn was cancelled meanwhile
                         self._take_outcome(call, decision)
+                case "edited":
+                    await self._take_edit(turn, call)
                 case _:
                     await self._run(turn, call)
+
+    async def _take_edit(self, turn: Turn, call: Call) -> None:
+        """Judge what a person wrote instead; their edit is their approval of it.
+
+        What cannot run is asked again as it was, with the reason.
+        """
+        decision = self._desk.decision(call.item_id) or {}
+        written, by = str(decision["arguments"]), str(decision["by"])
+        earlier = (call.input, call.problem, call.arguments)
+        call.input, call.problem, call.arguments = json.loads(written), None, ""
+        [verdict] = await self._judge([call])
+        if turn.cancelled_by is not None:
+            self.end(call, "cancelled", "The turn was cancelled before this call ran.")
+            return
+        call.revision += 1
+        if verdict["verdict"] == "invalid":
+            call.input, call.problem, call.arguments = earlier
+            call.reason = f"the arguments that {by} wrote cannot run: {verdict['reason']}"
+            self.ask(call)
+            return
+        call.before = call.before or earlier[2]
+        call.requested_by = by
+        self.apply(call, verdict)
+        if call.stage != "done":
+            call.stage = "approved"
 
     def _take_approval(self, turn: Turn, call: Call, decision: dict[str, JsonValue]) -> None:
         match decision["choice"]:
             case "approve":
                 call.stage = "approved"
+            case "edit":
+                call.stage = "edited"
             case "deny":
                 reason = f" The reason given: {decision['reason']}" if decision["reason"] else ""
                 self.end(
@@ -343,7 +377,7 @@ class ToolCalls:
         await workflow.wait_condition(activity.done)
         outcome = None if activity.cancelled() or activity.exception() else activity.result()
         if isinstance(outcome, dict) and outcome.get("status") in ("ok", "error"):
-            self.take_late(call.call_id, call.digest, outcome["status"], str(outcome["text"]))
+            self.late.take(call.call_id, call.digest, outcome["status"], str(outcome["text"]))
 
     async def _execute(self, call: Call, tool: dict[str, JsonValue]) -> Any:
         repeatable = tool["idempotent"] or tool["effect"] == "read"
@@ -437,6 +471,8 @@ class ToolCalls:
     def end(self, call: Call, status: str, text: str) -> None:
         """Give a call its one result."""
         ended: ResultStatus = status  # type: ignore[assignment]  # every caller passes one of them
+        if call.before and call.before != call.arguments:
+            text = f"({call.requested_by} changed the arguments to {call.arguments})\n{text}"
         call.stage, call.status, call.text = "done", ended, text if text.strip() else "(no output)"
         self._log.add(
             ToolEnded,

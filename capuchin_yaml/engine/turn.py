@@ -18,6 +18,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.desk import Desk
+from capuchin_yaml.engine.grant_book import GrantBook
 from capuchin_yaml.engine.log import Log
 from capuchin_yaml.engine.state import Call, Conversation, Turn
 from capuchin_yaml.engine.tool_calls import ToolCalls
@@ -64,6 +65,7 @@ class TurnRunner:
         self._between_steps = between_steps
         self._roll_over_due = roll_over_due
         self._model_task: asyncio.Task[Any] | None = None
+        self.grants = GrantBook(conversation, log)
         self.calls = ToolCalls(conversation, start, log, desk, self.judge, roll_over_due)
 
     @property
@@ -141,6 +143,7 @@ class TurnRunner:
             first_entry=self._c.first_entry,
             new_entries=self._c.new_entries(),
             first_call=self._c.calls + 1,
+            pin=definition.pin,
         )
         self._model_task = asyncio.ensure_future(
             workflow.execute_activity(
@@ -228,8 +231,13 @@ class TurnRunner:
 
     # judge
 
-    async def judge(self, calls: list[Call]) -> list[dict[str, JsonValue]]:
-        """Verdicts on these calls, in order; a judge that fails means ask."""
+    async def judge(
+        self, calls: list[Call], *, with_grants: bool = False
+    ) -> list[dict[str, JsonValue]]:
+        """Verdicts on these calls, in order; a judge that fails means ask.
+
+        Grants answer only when a call is judged for the first time, so that none is used twice.
+        """
         definition = self._c.definition
         assert definition is not None
         asked = [
@@ -251,6 +259,8 @@ class TurnRunner:
                     definition_hash=definition.hash,
                     injected=dict(self._start.injected),
                     calls=tuple(asked),
+                    grants=tuple(self._c.grants) if with_grants else (),
+                    now=workflow.now().isoformat(),
                 ),
                 result_type=list,
                 start_to_close_timeout=timedelta(seconds=1),
@@ -291,11 +301,12 @@ class TurnRunner:
 
     async def _judge_reply(self) -> None:
         turn = self._turn
-        verdicts = await self.judge(turn.calls)
+        verdicts = await self.judge(turn.calls, with_grants=True)
         if turn.phase != "judge":
             return
         for call, verdict in zip(turn.calls, verdicts, strict=True):
             self.calls.apply(call, verdict)
+            self.grants.use(call, verdict.get("grant"))
         runnable = [c for c in turn.calls if c.stage == "new"]
         turn.calls_made += len(runnable)
         for call in runnable:

@@ -17,6 +17,8 @@ from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.activities import Activities, ModelSettings
 from capuchin_yaml.engine.agents import AgentTable
 from capuchin_yaml.engine.journal import Journal
+from capuchin_yaml.engine.life_activities import LifeActivities
+from capuchin_yaml.engine.pauses import PauseBook
 from capuchin_yaml.engine.storage import FolderStore
 from capuchin_yaml.engine.tool_runner import ToolRunner
 from capuchin_yaml.engine.workflow import AgentWorkflow
@@ -76,6 +78,7 @@ async def run_worker(
     tools = ToolRunner(
         client, registry, settings.data_dir, Journal(settings.data_dir), settings.store
     )
+    life = LifeActivities(client, PauseBook(client))
     with concurrent.futures.ThreadPoolExecutor(
         settings.concurrent_activities, thread_name_prefix="judge"
     ) as threads:
@@ -88,11 +91,12 @@ async def run_worker(
                 activities.judge,
                 activities.call_model,
                 tools.call_tool,
+                life.read_pause,
+                life.until_resumed,
+                life.fetch_closed,
             ],
             activity_executor=threads,
-            workflow_runner=SandboxedWorkflowRunner(
-                restrictions=SandboxRestrictions.default.with_passthrough_modules(*_HOUSE)
-            ),
+            workflow_runner=workflow_runner(),
             max_cached_workflows=settings.cached_conversations,
             max_concurrent_activities=settings.concurrent_activities,
             workflow_task_poller_behavior=PollerBehaviorAutoscaling(initial=4),
@@ -111,6 +115,13 @@ async def run_worker(
             logger.info("stopping: running calls get %g s", settings.grace_s)
     await tools.stop()
     await activities.stop()
+
+
+def workflow_runner() -> SandboxedWorkflowRunner:
+    """What runs the workflow, in workers and in replays alike."""
+    return SandboxedWorkflowRunner(
+        restrictions=SandboxRestrictions.default.with_passthrough_modules(*_HOUSE)
+    )
 
 
 async def _warm(agents: AgentTable, models: ModelSettings) -> None:

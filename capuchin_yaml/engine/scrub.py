@@ -1,0 +1,336 @@
+"""Keeps secrets of this worker out of everything that leaves it.
+
+A secret is found as it is and in the forms in which programs repeat what they were given:
+base64 at each of its three alignments and with line breaks, hexadecimal, percent-encoding,
+escapes of JSON, Python and HTML, also mixed within one secret, and cut in two by the chunks
+of a stream.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import logging
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from capuchin_yaml.spec import JsonValue
+
+MIN_SECRET = 6
+"""Characters of the shortest secret that is looked for; shorter ones are part of common words."""
+SURE_SECRET = 16
+"""Characters from which a secret cannot be a word of the house, such as the name of a tool."""
+MIN_LINE = 16
+"""Characters of the shortest line of a secret of several lines that is looked for alone."""
+PIECE = 64 * 1024
+"""Characters that are looked through in one go; between two, other threads may run."""
+
+logger = logging.getLogger("capuchin_yaml.worker")
+
+Choice: TypeAlias = tuple[str, ...]
+"""The ways in which one part of a secret may be written; hexadecimal in lower case."""
+
+_BACKSLASHES = ("\\", "\\\\", "\\\\\\", "\\\\\\\\", "\\" * 7)
+_LETTERS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
+_BREAKS = ("\n", "\r\n", "\\n", "\\r\\n")
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One form of a secret, part by part."""
+
+    parts: tuple[Choice, ...]
+    ignore_case: bool
+
+    @property
+    def longest(self) -> int:
+        return sum(max(len(way) for way in part) for part in self.parts)
+
+    def pattern(self) -> str:
+        body = "".join(
+            re.escape(part[0])
+            if len(part) == 1
+            # Why longest first: the whole of an escape is taken, never its first character.
+            else f"(?:{'|'.join(re.escape(w) for w in sorted(part, key=len, reverse=True))})"
+            for part in self.parts
+        )
+        return f"(?i:{body})" if self.ignore_case else body
+
+    def may_begin(self, tail: str) -> bool:
+        """Whether `tail` is the beginning of this form and not yet the whole of it."""
+        if self.ignore_case:
+            tail = tail.lower()
+        ends = {0}
+        for part in self.parts:
+            reached = set()
+            for end in ends:
+                rest = len(tail) - end
+                for way in part:
+                    if rest < len(way):
+                        if way.startswith(tail[end:]):
+                            return True
+                    elif tail.startswith(way, end):
+                        reached.add(end + len(way))
+            if not reached:
+                return False
+            ends = reached
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What to look for, compiled."""
+
+    secrets: tuple[tuple[str, str | bytes], ...]
+    """Name and value of each."""
+    forms: tuple[_Form, ...] = ()
+    names: tuple[str, ...] = ()
+    """By the number of its group, the name of each secret."""
+    pattern: re.Pattern[str] | None = None
+    longest: int = 0
+    first: frozenset[str] = frozenset()
+    """Characters with which a form may begin."""
+
+
+class Scrubber:
+    """The secrets that this worker has resolved; safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._all = _Rules(())
+        self._sure = _Rules(())
+
+    def add(self, name: str, value: str | bytes) -> None:
+        """Replace this value by `[secret NAME]` from now on.
+
+        Bytes are looked for in their encoded forms too. One that is too short is not looked
+        for; a log line says so.
+        """
+        plain = value.strip() if isinstance(value, str) else value
+        found: list[str | bytes] = [plain]
+        if isinstance(plain, bytes):
+            found.append(plain.hex())
+        else:
+            lines = [line.strip() for line in plain.splitlines()]
+            found += [line for line in lines if len(lines) > 1 and len(line) >= MIN_LINE]
+        if len(plain) < MIN_SECRET:
+            if plain:
+                logger.warning(
+                    "the value of %s has fewer than %d characters: it is not kept out of "
+                    "results and logs",
+                    name,
+                    MIN_SECRET,
+                )
+            return
+        with self._lock:
+            held = {secret for _, secret in self._all.secrets}
+            new = tuple((name, secret) for secret in found if secret not in held)
+            if new:
+                secrets = (*self._all.secrets, *new)
+                self._all = _compiled(secrets)
+                self._sure = _compiled([s for s in secrets if len(s[1]) >= SURE_SECRET])
+
+    def scrub(self, text: str) -> str:
+        """Return `text` with every form of every secret replaced."""
+        return self._scrub(text, self._all)
+
+    def scrub_bytes(self, data: bytes) -> bytes:
+        """Return `data` with every form of every secret replaced; other bytes stay as they are."""
+        if self._all.pattern is None:
+            return data
+        text = data.decode("utf-8", "surrogateescape")
+        return self.scrub(text).encode("utf-8", "surrogateescape")
+
+    def scrub_json(
+        self,
+        value: JsonValue,
+        *,
+        house: frozenset[str] = frozenset(),
+        foreign: frozenset[str] = frozenset(),
+    ) -> JsonValue:
+        """Return plain data with its texts scrubbed, and `value` itself when nothing was found.
+
+        `house` are keys whose values the house itself wrote, such as a status: in those only
+        secrets are replaced that can be no such word. Below a key in `foreign` every key and
+        value is somebody else's.
+        """
+        if self._all.pattern is None:
+            return value
+        return self._walk(value, house, foreign, self._all)
+
+    def stream(self) -> ScrubbedStream:
+        """Return a scrubber for a text that comes in pieces."""
+        return ScrubbedStream(self._all)
+
+    def _scrub(self, text: str, rules: _Rules) -> str:
+        if rules.pattern is None or len(text) < MIN_SECRET:
+            return text
+        if len(text) <= PIECE:
+            return rules.pattern.sub(functools.partial(_replaced, rules), text)
+        stream = ScrubbedStream(rules)
+        pieces = [stream.feed(text[i : i + PIECE]) for i in range(0, len(text), PIECE)]
+        return "".join(pieces) + stream.end()
+
+    def _walk(
+        self, value: JsonValue, house: frozenset[str], foreign: frozenset[str], rules: _Rules
+    ) -> JsonValue:
+        match value:
+            case str():
+                return self._scrub(value, rules)
+            case bytes():
+                return self.scrub_bytes(value)
+            case bool() | None:
+                return value
+            case int() | float():
+                text = repr(value)
+                shown = self._scrub(text, rules)
+                return value if shown == text else shown
+            case Mapping():
+                out = {}
+                for key, inner in value.items():
+                    name = key if key in house else self._walk(key, house, foreign, self._sure)
+                    if key in foreign:
+                        new = self._walk(inner, frozenset(), frozenset(), self._all)
+                    else:
+                        new = self._walk(inner, house, foreign, self._sure if key in house else rules)
+                    out[name] = new
+                is_same = all(k in out and out[k] is v for k, v in value.items())
+                return value if is_same else out
+            case Sequence():
+                items = [self._walk(v, house, foreign, rules) for v in value]
+                is_same = all(new is old for new, old in zip(items, value, strict=True))
+                return value if is_same else items
+            case _:
+                return value
+
+
+class ScrubbedStream:
+    """Scrubs a text that comes in pieces: what may be the beginning of a secret waits."""
+
+    def __init__(self, rules: _Rules) -> None:
+        self._rules = rules
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """Take the next piece, and return what is safe to show of all so far."""
+        if self._rules.pattern is None:
+            return piece
+        self._held += piece
+        out = []
+        start = 0
+        wait = self._wait_from(0)
+        for found in self._rules.pattern.finditer(self._held):
+            if found.start() >= wait:
+                break
+            out += [self._held[start : found.start()], _replaced(self._rules, found)]
+            start = found.end()
+            if start > wait:
+                wait = self._wait_from(start)
+        out.append(self._held[start:wait])
+        self._held = self._held[wait:]
+        return "".join(out)
+
+    def end(self) -> str:
+        """Return the rest; nothing more comes."""
+        rest, self._held = self._held, ""
+        if self._rules.pattern is None:
+            return rest
+        return self._rules.pattern.sub(functools.partial(_replaced, self._rules), rest)
+
+    def _wait_from(self, start: int) -> int:
+        """The place from which on the text may be the beginning of a secret."""
+        held, rules = self._held, self._rules
+        for i in range(max(start, len(held) - rules.longest + 1), len(held)):
+            if held[i] in rules.first:
+                tail = held[i:]
+                if any(form.may_begin(tail) for form in rules.forms):
+                    return i
+        return len(held)
+
+
+def _replaced(rules: _Rules, found: re.Match[str]) -> str:
+    assert found.lastindex is not None  # every alternative is a group
+    return f"[secret {rules.names[found.lastindex - 1]}]"
+
+
+def _compiled(secrets: Sequence[tuple[str, str | bytes]]) -> _Rules:
+    # Why longest first: where one secret begins with another, the whole of it goes.
+    ordered = sorted(secrets, key=lambda s: len(s[1]), reverse=True)
+    forms = [_forms(value) for _, value in ordered]
+    if not forms:
+        return _Rules(tuple(secrets))
+    patterns = ["|".join(form.pattern() for form in group) for group in forms]
+    flat = tuple(form for group in forms for form in group)
+    first = {way[0] for form in flat for way in form.parts[0]}
+    return _Rules(
+        secrets=tuple(secrets),
+        forms=flat,
+        names=tuple(name for name, _ in ordered),
+        pattern=re.compile("|".join(f"({p})" for p in patterns)),
+        longest=max(form.longest for form in flat),
+        first=frozenset(first | {c.upper() for c in first}),
+    )
+
+
+def _forms(value: str | bytes) -> list[_Form]:
+    data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
+    found = [_Form(_base64(data, shift), ignore_case=False) for shift in range(3)]
+    found.append(_Form(_hexadecimal(data), ignore_case=True))
+    if isinstance(value, str):
+        found.insert(0, _Form(tuple(_written(c) for c in value), ignore_case=False))
+    return found
+
+
+def _base64(data: bytes, shift: int) -> tuple[Choice, ...]:
+    """The characters that `data` alone decides, when `shift` other bytes come before it."""
+    text = base64.b64encode(b"\0" * shift + data + b"\0\0").decode()
+    core = text[(shift * 8 + 5) // 6 : (shift + len(data)) * 8 // 6]
+    parts = []
+    for i, c in enumerate(core):
+        ways = {"+": ("+", "-", "%2B", "%2b"), "/": ("/", "_", "%2F", "%2f", "\\/")}.get(c, (c,))
+        # Why: tools that write base64 break it into lines.
+        parts.append(ways if i == 0 else ways + tuple(b + w for b in _BREAKS for w in ways))
+    return tuple(parts)
+
+
+def _hexadecimal(data: bytes) -> tuple[Choice, ...]:
+    pairs = [f"{byte:02x}" for byte in data]
+    return tuple(
+        (pair,) if i == 0 else (pair, *(s + pair for s in (":", " ", "-", "\\x", ", 0x")))
+        for i, pair in enumerate(pairs)
+    )
+
+
+def _written(c: str) -> Choice:
+    """One character in every way in which it is written in URLs, JSON, Python and HTML."""
+    data = c.encode("utf-8", "surrogatepass")
+    units = c.encode("utf-16-be", "surrogatepass")
+    wide = [units[i : i + 2].hex() for i in range(0, len(units), 2)]
+    ways = [c]
+    for cased in (str.lower, str.upper):
+        pairs = [cased(f"{byte:02x}") for byte in data]
+        ways += ["".join("%" + p for p in pairs), "".join("%25" + p for p in pairs)]
+        for slashes in ("\\", "\\\\", "\\\\\\\\"):
+            ways += [
+                "".join(slashes + "x" + p for p in pairs),
+                "".join(slashes + "u" + cased(w) for w in wide),
+            ]
+            if ord(c) < 256:
+                ways.append(slashes + "x" + cased(f"{ord(c):02x}"))
+        ways += [f"&#x{cased(f'{ord(c):x}')};"]
+    ways += [f"&#{ord(c)};"]
+    if c in _ENTITIES:
+        ways.append(_ENTITIES[c])
+    if c == " ":
+        ways.append("+")
+    if c in "\"'/":
+        ways += [slashes + c for slashes in _BACKSLASHES]
+    if c == "\\":
+        ways += [c * n for n in (2, 4, 8)]
+    if c in _LETTERS:
+        ways += [slashes + _LETTERS[c] for slashes in _BACKSLASHES]
+    return tuple(dict.fromkeys(ways))
