@@ -15,7 +15,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple
 
 from capuchin_yaml.spec import JsonValue
 
@@ -30,34 +30,32 @@ PIECE = 64 * 1024
 
 logger = logging.getLogger("capuchin_yaml.worker")
 
-Choice: TypeAlias = tuple[str, ...]
-"""The ways in which one part of a secret may be written; hexadecimal in lower case."""
-
-_BACKSLASHES = ("\\", "\\\\", "\\\\\\", "\\\\\\\\", "\\" * 7)
 _LETTERS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
 _BREAKS = ("\n", "\r\n", "\\n", "\\r\\n")
+
+
+class _Part(NamedTuple):
+    """One part of a secret: the ways in which it may be written, and a pattern of them."""
+
+    ways: tuple[str, ...]
+    """Hexadecimal in lower case where case does not matter."""
+    pattern: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
     """One form of a secret, part by part."""
 
-    parts: tuple[Choice, ...]
+    parts: tuple[_Part, ...]
     ignore_case: bool
 
     @property
     def longest(self) -> int:
-        return sum(max(len(way) for way in part) for part in self.parts)
+        return sum(max(len(way) for way in part.ways) for part in self.parts)
 
     def pattern(self) -> str:
-        body = "".join(
-            re.escape(part[0])
-            if len(part) == 1
-            # Why longest first: the whole of an escape is taken, never its first character.
-            else f"(?:{'|'.join(re.escape(w) for w in sorted(part, key=len, reverse=True))})"
-            for part in self.parts
-        )
+        body = "".join(part.pattern for part in self.parts)
         return f"(?i:{body})" if self.ignore_case else body
 
     def may_begin(self, tail: str) -> bool:
@@ -69,7 +67,7 @@ class _Form:
             reached = set()
             for end in ends:
                 rest = len(tail) - end
-                for way in part:
+                for way in part.ways:
                     if rest < len(way):
                         if way.startswith(tail[end:]):
                             return True
@@ -192,12 +190,10 @@ class Scrubber:
             case Mapping():
                 out = {}
                 for key, inner in value.items():
-                    name = key if key in house else self._walk(key, house, foreign, self._sure)
-                    if key in foreign:
-                        new = self._walk(inner, frozenset(), frozenset(), self._all)
-                    else:
-                        new = self._walk(inner, house, foreign, self._sure if key in house else rules)
-                    out[name] = new
+                    is_house = key in house
+                    name = key if is_house else self._walk(key, house, foreign, rules)
+                    inside = (frozenset[str](),) * 2 if key in foreign else (house, foreign)
+                    out[name] = self._walk(inner, *inside, self._sure if is_house else rules)
                 is_same = all(k in out and out[k] is v for k, v in value.items())
                 return value if is_same else out
             case Sequence():
@@ -265,7 +261,7 @@ def _compiled(secrets: Sequence[tuple[str, str | bytes]]) -> _Rules:
         return _Rules(tuple(secrets))
     patterns = ["|".join(form.pattern() for form in group) for group in forms]
     flat = tuple(form for group in forms for form in group)
-    first = {way[0] for form in flat for way in form.parts[0]}
+    first = {way[0] for form in flat for way in form.parts[0].ways}
     return _Rules(
         secrets=tuple(secrets),
         forms=flat,
@@ -285,52 +281,77 @@ def _forms(value: str | bytes) -> list[_Form]:
     return found
 
 
-def _base64(data: bytes, shift: int) -> tuple[Choice, ...]:
+def _base64(data: bytes, shift: int) -> tuple[_Part, ...]:
     """The characters that `data` alone decides, when `shift` other bytes come before it."""
     text = base64.b64encode(b"\0" * shift + data + b"\0\0").decode()
     core = text[(shift * 8 + 5) // 6 : (shift + len(data)) * 8 // 6]
-    parts = []
-    for i, c in enumerate(core):
-        ways = {"+": ("+", "-", "%2B", "%2b"), "/": ("/", "_", "%2F", "%2f", "\\/")}.get(c, (c,))
-        # Why: tools that write base64 break it into lines.
-        parts.append(ways if i == 0 else ways + tuple(b + w for b in _BREAKS for w in ways))
-    return tuple(parts)
+    return tuple(_digit(c, i > 0) for i, c in enumerate(core))
 
 
-def _hexadecimal(data: bytes) -> tuple[Choice, ...]:
-    pairs = [f"{byte:02x}" for byte in data]
-    return tuple(
-        (pair,) if i == 0 else (pair, *(s + pair for s in (":", " ", "-", "\\x", ", 0x")))
-        for i, pair in enumerate(pairs)
-    )
+@functools.cache
+def _digit(c: str, may_break: bool) -> _Part:
+    """One digit of base64, in its own alphabet and that of URLs."""
+    ways = {"+": ("+", "-", "%2B", "%2b"), "/": ("/", "_", "%2F", "%2f", "\\/")}.get(c, (c,))
+    pattern = f"(?:{'|'.join(re.escape(w) for w in ways)})" if len(ways) > 1 else c
+    if not may_break:
+        return _Part(ways, pattern)
+    # Why: tools that write base64 break it into lines.
+    broken = tuple(b + w for b in _BREAKS for w in ways)
+    return _Part(ways + broken, r"(?:\r?\n|(?:\\r)?\\n)?" + pattern)
 
 
-def _written(c: str) -> Choice:
+def _hexadecimal(data: bytes) -> tuple[_Part, ...]:
+    return tuple(_pair(f"{byte:02x}", i > 0) for i, byte in enumerate(data))
+
+
+@functools.cache
+def _pair(digits: str, may_break: bool) -> _Part:
+    if not may_break:
+        return _Part((digits,), digits)
+    ways = (digits, *(s + digits for s in (":", " ", "-", "\\x", ", 0x")))
+    return _Part(ways, r"(?:[: -]|\\x|, 0x)?" + digits)
+
+
+@functools.cache
+def _written(c: str) -> _Part:
     """One character in every way in which it is written in URLs, JSON, Python and HTML."""
     data = c.encode("utf-8", "surrogatepass")
     units = c.encode("utf-16-be", "surrogatepass")
+    pairs = [f"{byte:02x}" for byte in data]
     wide = [units[i : i + 2].hex() for i in range(0, len(units), 2)]
-    ways = [c]
-    for cased in (str.lower, str.upper):
-        pairs = [cased(f"{byte:02x}") for byte in data]
-        ways += ["".join("%" + p for p in pairs), "".join("%25" + p for p in pairs)]
-        for slashes in ("\\", "\\\\", "\\\\\\\\"):
-            ways += [
-                "".join(slashes + "x" + p for p in pairs),
-                "".join(slashes + "u" + cased(w) for w in wide),
-            ]
-            if ord(c) < 256:
-                ways.append(slashes + "x" + cased(f"{ord(c):02x}"))
-        ways += [f"&#x{cased(f'{ord(c):x}')};"]
-    ways += [f"&#{ord(c)};"]
+    ways, patterns = [c], [re.escape(c)]
+    for percent in ("%", "%25"):
+        ways += _cased(percent, pairs)
+    patterns.append("".join(f"%(?:25)?(?i:{p})" for p in pairs))
+    escapes = [("x", pairs), ("u", wide), ("U", [f"{ord(c):08x}"])]
+    if 128 <= ord(c) < 256:
+        escapes.append(("x", [f"{ord(c):02x}"]))
+    for n in range(1, 5):
+        for letter, digits in escapes:
+            ways += _cased("\\" * n + letter, digits)
+    patterns += ["".join(r"\\{1,4}" + f"{x}(?i:{d})" for d in digits) for x, digits in escapes]
+    ways += [f"&#{ord(c)};", *_cased("&#x", [f"{ord(c):x}"], ";")]
+    patterns.append(f"&#(?:{ord(c)}|(?i:x{ord(c):x}));")
     if c in _ENTITIES:
         ways.append(_ENTITIES[c])
+        patterns.append(_ENTITIES[c])
     if c == " ":
         ways.append("+")
+        patterns.append(r"\+")
     if c in "\"'/":
-        ways += [slashes + c for slashes in _BACKSLASHES]
+        ways += ["\\" * n + c for n in range(1, 8)]
+        patterns.append(r"\\{1,7}" + c)
     if c == "\\":
-        ways += [c * n for n in (2, 4, 8)]
+        ways += [c * n for n in range(2, 9)]
+        patterns.append(r"\\{1,8}")
     if c in _LETTERS:
-        ways += [slashes + _LETTERS[c] for slashes in _BACKSLASHES]
-    return tuple(dict.fromkeys(ways))
+        ways += ["\\" * n + _LETTERS[c] for n in range(1, 8)]
+        patterns.append(r"\\{1,7}" + _LETTERS[c])
+    # Why backwards: the whole of an escape is taken, never its first character.
+    return _Part(tuple(dict.fromkeys(ways)), f"(?:{'|'.join(reversed(patterns))})")
+
+
+def _cased(before: str, digits: list[str], after: str = "") -> tuple[str, str]:
+    """Hexadecimal digits in lower and in upper case, each with what stands before and after."""
+    lower = "".join(before + d + after for d in digits)
+    return lower, "".join(before + d.upper() + after for d in digits)
