@@ -21,6 +21,7 @@ from capuchin_yaml.compiler.template import render_prompt
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.agents import AgentTable
 from capuchin_yaml.engine.failures import definition_failure, model_failure
+from capuchin_yaml.engine.pauses import PauseBook
 from capuchin_yaml.engine.state import chained
 from capuchin_yaml.engine.window import WindowCache
 from capuchin_yaml.errors import CapuchinError, PluginUnavailable
@@ -70,6 +71,7 @@ class Activities:
     agents: AgentTable
     registry: Registry
     models: ModelSettings
+    pauses: PauseBook
     roll_over_events: int = contract.ROLL_OVER_EVENTS
     windows: WindowCache = field(default_factory=WindowCache)
     _adapters: dict[tuple[str, str], ModelAdapter] = field(default_factory=dict)
@@ -132,6 +134,10 @@ class Activities:
         """One reply of the model, as the transcript entry it becomes."""
         check_origin(request, contract.CallModel)
         pinned = await self.windows.definition(self.client, request)
+        if request.pausable_in:
+            paused = await self.pauses.paused(request.pausable_in, pinned.spec.name)
+            if paused is not None:
+                return {"paused": paused}
         digest, entries = await self.windows.window(self.client, request)
         spec = pinned.spec
         try:

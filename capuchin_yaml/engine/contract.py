@@ -39,7 +39,7 @@ PIN_DEFINITION = "pin_definition"
 JUDGE = "judge"
 CALL_MODEL = "call_model"
 CALL_TOOL = "call_tool"
-READ_PAUSE = "read_pause"
+PREVIEW_TOOL = "preview_tool"
 UNTIL_RESUMED = "until_resumed"
 FETCH_CLOSED = "fetch_closed"
 
@@ -83,6 +83,8 @@ MEMO_ARGUMENTS = 200
 
 MAX_MESSAGE_BYTES = 256 * 1024
 MAX_RESULT_BYTES = 64 * 1024
+MAX_RECEIPT_BYTES = 16 * 1024
+MAX_PREVIEW_BYTES = 4 * 1024
 MAX_REASON_BYTES = 8 * 1024
 MAX_START_BYTES = 64 * 1024
 PAGE_BYTES = 512 * 1024
@@ -214,6 +216,8 @@ class LateResult(Request):
     digest: str
     status: str
     text: str
+    artifacts: Mapping[str, JsonValue] = field(default_factory=dict)
+    receipt: Mapping[str, JsonValue] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +293,9 @@ class CallModel:
     """Number that the reply's first tool call gets."""
     pin: int = 1
     """How often the definition was pinned; each time the prompt may differ."""
+    pausable_in: str = ""
+    """At a turn's first step the project, in which the agent may be paused: then the answer is
+    `{paused}` and no model is asked. Empty for later steps: a turn that began goes on."""
     stream: bool = True
 
 
@@ -315,6 +322,25 @@ class CallTool:
     entry: int
     """Which entry into the tool this is, from 1; a second one follows only a decision to run
     again, or a word that the tool was never entered."""
+    preview_hash: str = ""
+    """Of the preview that was shown when a person was asked; empty when there was none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewTool:
+    """Ask what one call would do, before a person is asked whether it may."""
+
+    conversation: str
+    run_id: str
+    first_run_id: str
+    call_id: str
+    n: int
+    tool: str
+    arguments: str
+    digest: str
+    definition_hash: str
+    config: Mapping[str, JsonValue]
+    injected: Mapping[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)

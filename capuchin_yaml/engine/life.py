@@ -79,18 +79,42 @@ class Life:
                 self._c.closing = {"by": "", "reason": f"it was idle for {_words(limit)}"}
 
     async def before_turn(self) -> bool:
-        """Whether the next message is taken up now; waits while its agent is paused.
+        """Pin the definition on disk if somebody asked to migrate; whether it was pinned."""
+        if self._c.migrating is None:
+            return False
+        return await self._migrate()
 
-        A conversation that is to migrate gets its new definition here.
+    async def until_resumed(self, paused: dict[str, JsonValue]) -> None:
+        """Hold a turn before its first step while its agent is paused, or until it is cancelled.
+
+        The waiting is an activity that the server repeats: it costs no history, however long.
         """
-        self._c.paused = await self._paused()
-        if self._c.paused is not None:
-            await self._until_resumed()
-            if self._c.paused is not None:
-                return False  # it closes, or goes on in a new run, which asks again
-        if self._c.migrating is not None:
-            await self._migrate()
-        return True
+        self._c.paused = paused
+        turn = self._c.turn
+        assert turn is not None
+        waiting: asyncio.Task[Any] = asyncio.ensure_future(
+            workflow.execute_activity(
+                contract.UNTIL_RESUMED,
+                contract.ReadPause(
+                    conversation=self._c.id,
+                    run_id=workflow.info().run_id,
+                    project=self._start.project,
+                    agent=self._c.agent,
+                ),
+                start_to_close_timeout=timedelta(seconds=10),
+                retry_policy=RetryPolicy(
+                    initial_interval=timedelta(seconds=1),
+                    maximum_interval=timedelta(seconds=10),
+                ),
+                summary=f"{self._c.agent} is paused",
+            )
+        )
+        await workflow.wait_condition(
+            lambda: waiting.done() or turn.cancelled_by is not None or self._roll_over_due()
+        )
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        self._c.paused = None
 
     # definition
 
@@ -133,13 +157,14 @@ class Life:
             model=pinned["model"],
         )
 
-    async def _migrate(self) -> None:
+    async def _migrate(self) -> bool:
         """Pin anew from disk; one that cannot be pinned leaves the old definition in force."""
         self._c.migrating = None
         kept = self._c.definition
         assert kept is not None
         try:
             self._take_definition(await self._pin())
+            return True
         except CannotLive as error:
             self._log.add(
                 DefinitionPinned,
@@ -149,6 +174,7 @@ class Life:
                 model=kept.model,
                 problem=f"not migrated: {error}",
             )
+            return False
 
     # opened again
 
@@ -172,56 +198,6 @@ class Life:
         self._c.become(Conversation.resume(carried))
         self.opening = False
         self._log.add(ConversationReopened, by=self._start.by, previous_run_id=self._start.reopens)
-
-    # paused
-
-    async def _paused(self) -> dict[str, JsonValue] | None:
-        try:
-            answer = await workflow.execute_local_activity(
-                contract.READ_PAUSE,
-                self._pause_question(),
-                result_type=dict,
-                start_to_close_timeout=timedelta(seconds=1),
-                schedule_to_close_timeout=timedelta(seconds=3),
-                retry_policy=RetryPolicy(maximum_attempts=2),
-            )
-        except FailureError:
-            return None  # a pause that nobody can read holds nobody up
-        found = answer.get("paused") if isinstance(answer, dict) else None
-        return found if isinstance(found, dict) else None
-
-    async def _until_resumed(self) -> None:
-        """Wait by an activity that the server repeats: it costs no history, however long."""
-        waiting: asyncio.Task[Any] = asyncio.ensure_future(
-            workflow.execute_activity(
-                contract.UNTIL_RESUMED,
-                self._pause_question(),
-                start_to_close_timeout=timedelta(seconds=10),
-                retry_policy=RetryPolicy(
-                    initial_interval=timedelta(seconds=1),
-                    maximum_interval=timedelta(seconds=10),
-                ),
-                summary=f"{self._c.agent} is paused",
-            )
-        )
-        await workflow.wait_condition(
-            lambda: waiting.done() or self._c.closing is not None or self._roll_over_due()
-        )
-        if waiting.done():
-            self._c.paused = None
-            if not waiting.cancelled():
-                waiting.exception()  # a refused question holds nobody up, either
-            return
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
-
-    def _pause_question(self) -> contract.ReadPause:
-        return contract.ReadPause(
-            conversation=self._c.id,
-            run_id=workflow.info().run_id,
-            project=self._start.project,
-            agent=self._c.agent,
-        )
 
     # idle
 

@@ -25,12 +25,6 @@ class LifeActivities:
     client: Client
     pauses: PauseBook
 
-    @activity.defn(name=contract.READ_PAUSE)
-    async def read_pause(self, request: contract.ReadPause) -> dict[str, JsonValue]:
-        """Whether the agent takes up no turn now, and who said so."""
-        check_origin(request, contract.ReadPause)
-        return {"paused": await self.pauses.paused(request.project, request.agent)}
-
     @activity.defn(name=contract.UNTIL_RESUMED)
     async def until_resumed(self, request: contract.ReadPause) -> None:
         """Return once the agent is resumed; until then fail, so that the server asks again.

@@ -50,6 +50,10 @@ class Call:
     status: str = ""
     text: str = ""
     duration_s: float | None = None
+    artifacts: dict[str, JsonValue] = field(default_factory=dict)
+    receipt: dict[str, JsonValue] | None = None
+    preview: str = ""
+    preview_hash: str = ""
     late: dict[str, JsonValue] | None = None
 
 
@@ -72,6 +76,12 @@ class Turn:
     cut_off: int = 0
     calls: list[Call] = field(default_factory=list)
     cancelled_by: str | None = None
+
+    def allow(self, limits: Mapping[str, JsonValue]) -> None:
+        """Set what the turn may do before a person is asked."""
+        self.steps_allowed = int(limits["max_steps"])
+        self.calls_allowed = int(limits["max_tool_calls"])
+        self.same_allowed = int(limits["same_call"])
 
 
 @dataclass(slots=True)

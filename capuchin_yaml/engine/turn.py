@@ -19,6 +19,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.desk import Desk
 from capuchin_yaml.engine.grant_book import GrantBook
+from capuchin_yaml.engine.life import Life
 from capuchin_yaml.engine.log import Log
 from capuchin_yaml.engine.state import Call, Conversation, Turn
 from capuchin_yaml.engine.tool_calls import ToolCalls
@@ -55,6 +56,7 @@ class TurnRunner:
         start: contract.StartConversation,
         log: Log,
         desk: Desk,
+        life: Life,
         between_steps: Callable[[], Awaitable[None]],
         roll_over_due: Callable[[], bool],
     ) -> None:
@@ -62,6 +64,7 @@ class TurnRunner:
         self._start = start
         self._log = log
         self._desk = desk
+        self._life = life
         self._between_steps = between_steps
         self._roll_over_due = roll_over_due
         self._model_task: asyncio.Task[Any] | None = None
@@ -128,8 +131,17 @@ class TurnRunner:
             self._pause("max_steps", turn.steps_allowed)
             return
         reply = await self._call_model()
+        if "paused" in reply:
+            await self._hold(reply["paused"])
+            return
         turn.step += 1
         self._take_reply(reply)
+
+    async def _hold(self, paused: dict[str, JsonValue]) -> None:
+        """Wait before the first step while the agent is paused; it may come back as another."""
+        await self._life.until_resumed(paused)
+        if self._turn.cancelled_by is None and await self._life.before_turn():
+            self._turn.allow(self._spec["limits"])
 
     async def _call_model(self) -> dict[str, JsonValue]:
         definition = self._c.definition
@@ -144,6 +156,7 @@ class TurnRunner:
             new_entries=self._c.new_entries(),
             first_call=self._c.calls + 1,
             pin=definition.pin,
+            pausable_in=self._start.project if self._turn.step == 0 else "",
         )
         self._model_task = asyncio.ensure_future(
             workflow.execute_activity(
@@ -170,7 +183,7 @@ class TurnRunner:
             raise _model_failure(error) from None
         finally:
             self._model_task = None
-        if not isinstance(reply, dict) or "entry" not in reply:
+        if not isinstance(reply, dict) or not ("entry" in reply or "paused" in reply):
             raise TurnEnds("model_unavailable", "the worker's answer did not carry the seal")
         return reply
 

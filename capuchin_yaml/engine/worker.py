@@ -72,13 +72,19 @@ async def run_worker(
     await _warm(agents, settings.models)
     stream_every_s = 0.1 if settings.own_server else 1.0
     settings.models.stream_every_s = stream_every_s
+    pauses = PauseBook(client)
     activities = Activities(
-        client, agents, registry, settings.models, roll_over_events=settings.roll_over_events
+        client,
+        agents,
+        registry,
+        settings.models,
+        pauses,
+        roll_over_events=settings.roll_over_events,
     )
+    life = LifeActivities(client, pauses)
     tools = ToolRunner(
         client, registry, settings.data_dir, Journal(settings.data_dir), settings.store
     )
-    life = LifeActivities(client, PauseBook(client))
     with concurrent.futures.ThreadPoolExecutor(
         settings.concurrent_activities, thread_name_prefix="judge"
     ) as threads:
@@ -91,7 +97,6 @@ async def run_worker(
                 activities.judge,
                 activities.call_model,
                 tools.call_tool,
-                life.read_pause,
                 life.until_resumed,
                 life.fetch_closed,
             ],

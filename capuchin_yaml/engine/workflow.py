@@ -55,10 +55,16 @@ class AgentWorkflow:
             )
         self._log = Log(self._c)
         self._desk = Desk(self._c, self._log)
-        self._runner = TurnRunner(
-            self._c, self._start, self._log, self._desk, self._between_steps, self._roll_over_due
-        )
         self._life = Life(self._c, self._start, self._log, self._roll_over_due)
+        self._runner = TurnRunner(
+            self._c,
+            self._start,
+            self._log,
+            self._desk,
+            self._life,
+            self._between_steps,
+            self._roll_over_due,
+        )
         self._draining = False
         self._failed = ""
 
@@ -82,7 +88,8 @@ class AgentWorkflow:
                 elif self._c.closing is not None:
                     break
                 elif self._c.queue:
-                    if await self._life.before_turn() and self._c.closing is None:
+                    await self._life.before_turn()
+                    if self._c.closing is None:
                         self._begin_turn()
                 else:
                     await self._life.idle()
@@ -95,7 +102,6 @@ class AgentWorkflow:
     def _begin_turn(self) -> None:
         assert self._c.definition is not None
         message = self._c.queue.pop(0)
-        limits = self._c.definition.spec["limits"]
         for note in self._c.notes:
             self._c.add_entry({"kind": "note", "text": note})
         self._c.notes = []
@@ -108,13 +114,8 @@ class AgentWorkflow:
                 "at": message["at"],
             }
         )
-        self._c.turn = Turn(
-            number=message["turn"],
-            message_id=message["id"],
-            steps_allowed=limits["max_steps"],
-            calls_allowed=limits["max_tool_calls"],
-            same_allowed=limits["same_call"],
-        )
+        self._c.turn = Turn(number=message["turn"], message_id=message["id"])
+        self._c.turn.allow(self._c.definition.spec["limits"])
         self._log.add(
             TurnStarted,
             turn=message["turn"],
@@ -387,7 +388,12 @@ class AgentWorkflow:
         if (answer := self._answered(request)) is not None:
             return answer
         accepted = self._runner.calls.late.take(
-            request.call_id, request.digest, request.status, request.text
+            request.call_id,
+            request.digest,
+            request.status,
+            request.text,
+            dict(request.artifacts),
+            None if request.receipt is None else dict(request.receipt),
         )
         return self._answer(request, {"accepted": accepted})
 
@@ -448,9 +454,9 @@ class AgentWorkflow:
         if self._c.closing is not None and self._c.turn is None:
             return "closed"
         if self._c.turn is None:
-            if self._c.paused is not None:
-                return "waiting"
             return "thinking" if self._c.queue or self._life.opening else "idle"
+        if self._c.paused is not None:
+            return "waiting"
         if self._c.items and not self._runner.is_working:
             return "waiting"
         return "thinking"
