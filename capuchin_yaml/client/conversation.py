@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
@@ -30,7 +31,7 @@ from capuchin_yaml.client.requests import (
     deliver,
     envelope,
 )
-from capuchin_yaml.client.visibility import memo_value
+from capuchin_yaml.client.visibility import is_open, memo_value
 from capuchin_yaml.client.watch import Bookmark, Reconnected, Reconnecting, settled, watched
 from capuchin_yaml.engine import contract
 from capuchin_yaml.errors import ConversationBlocked
@@ -40,6 +41,7 @@ from capuchin_yaml.messages import TranscriptEntry, entry_from_json
 _CHOICE_BYTES = 256
 _DIGEST_BYTES = 256
 _ITEM_BYTES = 256
+_CLOSES_S = 60.0
 
 
 class Conversation:
@@ -164,16 +166,26 @@ class Conversation:
         """
         await reopen_conversation(self._link, self.id, by=by)
 
-    async def delete(self) -> Deleted:
-        """Delete a closed conversation: all its runs, and the stored values only it refers to.
+    async def delete(self, *, close_by: str | None = None) -> Deleted:
+        """Delete the conversation: all its runs, and the stored values only it refers to.
 
-        What its tools wrote, logs and backups are not touched.
+        With `close_by` an open one is closed first, by that person. What its tools wrote, logs
+        and backups are not touched.
 
         Raises:
             RequestRefused: it is open.
             ConversationNotFound, ServerUnavailable: as the names say.
+            WorkerUnavailable, NotSent: it could not be closed.
         """
+        if close_by is not None and await self._is_open():
+            await self.close(by=close_by, reason="deleted")
+            async with asyncio.timeout(_CLOSES_S):
+                while await self._is_open():  # noqa: ASYNC110 the server tells only who asks
+                    await asyncio.sleep(0.05)
         return await delete_conversation(self._link, self.id)
+
+    async def _is_open(self) -> bool:
+        return is_open((await describe(self._link, self.id)).workflow_execution_info)
 
     async def state(self) -> ConversationState:
         """Read the conversation from its workflow.

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowHistory
 from temporalio.service import RPCError
 
 from capuchin_yaml.client.answers import BlockedRow, ConversationRow, Health, InboxRow, Pause
 from capuchin_yaml.client.conversation import Conversation
 from capuchin_yaml.client.diagnosis import SEEN_S, describe, no_worker, workers
+from capuchin_yaml.client.histories import histories
 from capuchin_yaml.client.identity import client_name
 from capuchin_yaml.client.ids import full_id, is_address, is_whole, short_id
 from capuchin_yaml.client.inbox import waiting_rows
@@ -178,6 +179,18 @@ class Capuchin:
             ServerUnavailable: the server does not answer.
         """
         return await paused_agents(self._link)
+
+    def histories(
+        self, conversations: Sequence[str] | None = None
+    ) -> AsyncIterator[WorkflowHistory]:
+        """Yield the raw history of every run of these conversations, by whole id.
+
+        Without any, of every open conversation of the project. Payloads are sealed as they lie.
+
+        Raises:
+            ConversationNotFound, ServerUnavailable: as the names say.
+        """
+        return histories(self._link, conversations)
 
     async def inbox(self, limit: int = 200) -> list[InboxRow]:
         """Return what waits for a person, the nearest deadline first; works with no worker.

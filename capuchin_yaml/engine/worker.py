@@ -11,7 +11,6 @@ from pathlib import Path
 
 from temporalio.client import Client
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.activities import Activities, ModelSettings
@@ -19,6 +18,7 @@ from capuchin_yaml.engine.agents import AgentTable
 from capuchin_yaml.engine.journal import Journal
 from capuchin_yaml.engine.life_activities import LifeActivities
 from capuchin_yaml.engine.pauses import PauseBook
+from capuchin_yaml.engine.sandbox import sandbox
 from capuchin_yaml.engine.storage import FolderStore
 from capuchin_yaml.engine.tool_runner import ToolRunner
 from capuchin_yaml.engine.workflow import AgentWorkflow
@@ -26,17 +26,6 @@ from capuchin_yaml.models.registry import warm
 from capuchin_yaml.tools.registry import Registry
 
 logger = logging.getLogger("capuchin_yaml.worker")
-
-_HOUSE = (
-    "capuchin_yaml.engine",
-    "capuchin_yaml.errors",
-    "capuchin_yaml.events",
-    "capuchin_yaml.items",
-    "capuchin_yaml.messages",
-    "capuchin_yaml.spec",
-)
-"""Modules the sandbox takes as they are: pure, without state of their own."""
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
@@ -101,7 +90,7 @@ async def run_worker(
                 life.fetch_closed,
             ],
             activity_executor=threads,
-            workflow_runner=workflow_runner(),
+            workflow_runner=sandbox(),
             max_cached_workflows=settings.cached_conversations,
             max_concurrent_activities=settings.concurrent_activities,
             workflow_task_poller_behavior=PollerBehaviorAutoscaling(initial=4),
@@ -120,13 +109,6 @@ async def run_worker(
             logger.info("stopping: running calls get %g s", settings.grace_s)
     await tools.stop()
     await activities.stop()
-
-
-def workflow_runner() -> SandboxedWorkflowRunner:
-    """What runs the workflow, in workers and in replays alike."""
-    return SandboxedWorkflowRunner(
-        restrictions=SandboxRestrictions.default.with_passthrough_modules(*_HOUSE)
-    )
 
 
 async def _warm(agents: AgentTable, models: ModelSettings) -> None:
