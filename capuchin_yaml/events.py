@@ -133,6 +133,8 @@ class ItemDecided(Event):
     """For `edit`: the canonical arguments that a person wrote; the item has the model's."""
     grant: Mapping[str, JsonValue] | None = None
     """For `approve`: what else it allowed in this conversation."""
+    receipt: Mapping[str, JsonValue] | None = None
+    """The proof that came with a late result, where no `tool_ended` follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +180,10 @@ class ToolEnded(Event):
     text: str
     duration_s: float | None = None
     """Time inside the tool; None when it was never entered."""
+    artifacts: Mapping[str, JsonValue] = dataclasses.field(default_factory=dict)
+    """Files that the call made, `{name, media_type, bytes}` by their SHA-256 in the store."""
+    receipt: Mapping[str, JsonValue] | None = None
+    """The tool's proof of what it did; the model never sees it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

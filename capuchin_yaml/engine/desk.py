@@ -49,6 +49,7 @@ class Desk:
         reason: str = "",
         arguments: str = "",
         grant: dict[str, JsonValue] | None = None,
+        receipt: dict[str, JsonValue] | None = None,
     ) -> dict[str, JsonValue]:
         """Take the item off the desk with its one decision, and return that."""
         item = self._c.items.pop(item_id)
@@ -76,6 +77,7 @@ class Desk:
             waited_s=round((now - asked).total_seconds(), 3),
             arguments=arguments,
             grant=grant,
+            receipt=receipt,
         )
         return decision
 

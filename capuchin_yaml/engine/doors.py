@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeVar
 from temporalio.exceptions import ApplicationError
 
 from capuchin_yaml.engine import contract
+from capuchin_yaml.engine.state import size_bytes
 from capuchin_yaml.items import CHOICES
 
 R = TypeVar("R", bound=contract.Request)
@@ -183,6 +184,12 @@ def check_late(request: contract.LateResult) -> None:
     for name in ("call_id", "digest", "status"):
         _check_text(name, getattr(request, name), MAX_NAME_BYTES)
     _check_text("text", request.text, contract.MAX_RESULT_BYTES + 4096, blank=True)
+    for name in ("artifacts", "receipt"):
+        value = getattr(request, name)
+        if value is not None and not isinstance(value, dict):
+            refuse(f"{name} must be an object")
+        if size_bytes(value) > contract.MAX_RECEIPT_BYTES:
+            refuse(f"{name} is over {contract.MAX_RECEIPT_BYTES // 1024} KB")
     if request.status not in ("ok", "error"):
         refuse(f"status {request.status!r} is neither ok nor error")
 

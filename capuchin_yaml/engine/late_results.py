@@ -17,17 +17,27 @@ class LateResults:
         self._c = conversation
         self._desk = desk
 
-    def take(self, call_id: str, digest: str, status: str, text: str) -> bool:
+    def take(
+        self,
+        call_id: str,
+        digest: str,
+        status: str,
+        text: str,
+        artifacts: dict[str, JsonValue] | None = None,
+        receipt: dict[str, JsonValue] | None = None,
+    ) -> bool:
         """Settle a call by its worker's report; False when nobody waits for it."""
         choice = "happened" if status == "ok" else "failed"
         for item_id, loose in list(self._c.loose_calls.items()):
             if loose["call_id"] == call_id and self._c.items[item_id]["digest"] == digest:
-                self.settle_loose(item_id, choice, text, by="", client="worker")
+                self.settle_loose(item_id, choice, text, by="", client="worker", receipt=receipt)
                 return True
         result = {"status": "ok" if status == "ok" else "error", "text": text}
         for call in self._c.turn.calls if self._c.turn else ():
             if call.call_id != call_id or call.digest != digest:
                 continue
+            if call.stage in ("unknown", "running"):
+                call.artifacts, call.receipt = artifacts or {}, receipt
             if call.stage == "unknown" and self._desk.is_open(call.item_id):
                 decision = self._desk.decide(call.item_id, choice, client="worker")
                 decision |= {"result": text, "status": result["status"]}
@@ -38,11 +48,19 @@ class LateResults:
         return False
 
     def settle_loose(
-        self, item_id: str, choice: str, text: str, *, by: str, client: str, reason: str = ""
+        self,
+        item_id: str,
+        choice: str,
+        text: str,
+        *,
+        by: str,
+        client: str,
+        reason: str = "",
+        receipt: dict[str, JsonValue] | None = None,
     ) -> None:
         """Take the answer about a call of an ended turn, and keep it for the model."""
         loose = self._c.loose_calls.pop(item_id)
-        self._desk.decide(item_id, choice, by=by, client=client, reason=reason)
+        self._desk.decide(item_id, choice, by=by, client=client, reason=reason, receipt=receipt)
         words: dict[str, JsonValue] = {
             "happened": f"it did happen. Its result: {text}" if text else "it did happen.",
             "failed": f"it failed. {text}".strip(),

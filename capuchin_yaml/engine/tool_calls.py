@@ -352,12 +352,12 @@ class ToolCalls:
             self._activities.pop(call.call_id, None)
         if not activity.done():
             self._given_up.add(asyncio.ensure_future(self._settle_later(call, activity)))
-            self._loosen(call)
+            self._stopped(turn, call, tool, "its worker did not say how it ended")
             return
         try:
             outcome = activity.result()
         except asyncio.CancelledError:
-            self._stopped(turn, call, tool, "the turn was cancelled while the call was running")
+            self._stopped(turn, call, tool, "its worker did not say how it ended")
         except ActivityError as error:
             self._stopped(turn, call, tool, _why(error))
         else:
@@ -377,7 +377,13 @@ class ToolCalls:
         await workflow.wait_condition(activity.done)
         outcome = None if activity.cancelled() or activity.exception() else activity.result()
         if isinstance(outcome, dict) and outcome.get("status") in ("ok", "error"):
-            self.late.take(call.call_id, call.digest, outcome["status"], str(outcome["text"]))
+            self.late.take(
+                call.call_id,
+                call.digest,
+                outcome["status"],
+                str(outcome["text"]),
+                *_extras(outcome),
+            )
 
     async def _execute(self, call: Call, tool: dict[str, JsonValue]) -> Any:
         repeatable = tool["idempotent"] or tool["effect"] == "read"
@@ -404,10 +410,8 @@ class ToolCalls:
             # Why: the wrapper ends the call at timeout_s itself; this is for a worker that cannot.
             start_to_close_timeout=timedelta(seconds=tool["timeout_s"] + 15),
             heartbeat_timeout=timedelta(seconds=5 if repeatable else 60),
-            # Why: what a one-attempt call says of its end must not be lost to a cancel.
-            cancellation_type=workflow.ActivityCancellationType.TRY_CANCEL
-            if repeatable
-            else workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            # Why: what a call says of its end must not be lost to a cancel.
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             retry_policy=RetryPolicy(
                 initial_interval=timedelta(seconds=1),
                 maximum_interval=timedelta(seconds=20),
@@ -423,7 +427,11 @@ class ToolCalls:
         match status:
             case "ok" | "error":
                 call.duration_s = outcome.get("duration_s")
+                call.artifacts, call.receipt = _extras(outcome)
                 self.end(call, status, str(outcome["text"]))
+            case "cancelled":
+                call.duration_s = outcome.get("duration_s")
+                self.end(call, status, f"The turn was cancelled: {outcome['text']}.")
             case "unavailable":
                 call.unavailable += 1
                 if call.unavailable > UNAVAILABLE_TRIES:
@@ -464,6 +472,7 @@ class ToolCalls:
             else:
                 self.end(call, "error", f"The tool gave no answer: {why}")
         elif turn.cancelled_by is not None:
+            self._ask_outcome(call, f"the turn was cancelled while the call was running: {why}")
             self._loosen(call)
         else:
             self._ask_outcome(call, why)
@@ -482,6 +491,8 @@ class ToolCalls:
             status=ended,
             text=call.text,
             duration_s=call.duration_s,
+            artifacts=call.artifacts,
+            receipt=call.receipt,
         )
 
     def take_late(self, call_id: str, digest: str, status: str, text: str) -> bool:
@@ -537,6 +548,11 @@ class ToolCalls:
 
 def _item_id(conversation: str, letter: str, n: int, revision: int) -> str:
     return f"{conversation}:{letter}{n}" + (f".{revision}" if revision > 1 else "")
+
+
+def _extras(outcome: dict[str, JsonValue]) -> tuple[dict[str, JsonValue], Any]:
+    """Artifacts and receipt of an outcome."""
+    return outcome.get("artifacts") or {}, outcome.get("receipt")
 
 
 def _why(error: ActivityError) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 from capuchin_yaml.errors import ToolCancelled
 from capuchin_yaml.tools.child import MAX_OUTPUT_BYTES, Children
 from capuchin_yaml.tools.context import ToolContext
+from tests.tools.processes import is_gone, written
 
 
 @pytest.fixture
@@ -27,32 +27,6 @@ def ctx(tmp_path: Path) -> ToolContext:
         attempt=1,
         data_dir=tmp_path / "data",
     )
-
-
-def is_gone(pid: int, within_s: float = 5.0) -> bool:
-    """Whether a process ends in time; a zombie counts as ended."""
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        try:
-            os.kill(pid, 0)
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except (ProcessLookupError, FileNotFoundError):
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.02)
-    return False
-
-
-def written(file: Path, lines: int = 1) -> list[int]:
-    """The numbers that a script wrote into a file, once they are all there."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        found = file.read_text().split() if file.exists() else []
-        if len(found) >= lines:
-            return [int(n) for n in found]
-        time.sleep(0.02)
-    raise AssertionError(f"{file} was not written")
 
 
 def test_a_program_gives_its_code_and_words(ctx: ToolContext) -> None:
