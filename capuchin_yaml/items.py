@@ -49,6 +49,8 @@ class Item:
     config: Mapping[str, JsonValue] | None = None
     injected: Mapping[str, JsonValue] | None = None
     definition_hash: str = ""
+    preview: str = ""
+    """What the tool says that the call would do, cut at 4 KB, or why it could not say."""
     reason: str = ""
     """Why a person is asked: the policy and list, or the tool's author."""
     requested_by: str = ""
@@ -95,6 +97,13 @@ def call_digest(
         "definition": definition_hash,
     }
     return hashlib.sha256(canonical_json(bound).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def shown_digest(digest: str, preview_hash: str) -> str:
+    """Hex SHA-256 that an approval names: that of the call, and of its preview if there is one."""
+    if not preview_hash:
+        return digest
+    return hashlib.sha256(f"{digest}\0preview\0{preview_hash}".encode()).hexdigest()
 
 
 def limit_digest(item_id: str, limit: str, value: int) -> str:

@@ -38,13 +38,17 @@ async def serve(
     """
     from capuchin_yaml.client.connection import connect_temporal
     from capuchin_yaml.engine.activities import ModelSettings
+    from capuchin_yaml.engine.scrub import Scrubber
     from capuchin_yaml.engine.storage import FolderStore
     from capuchin_yaml.engine.worker import WorkerSettings, run_worker
 
+    key = home.key()
+    scrubber = Scrubber()
+    scrubber.add("the project key", key)
     store = FolderStore(home.store_dir)
     client = await connect_temporal(
         target,
-        key=home.key(),
+        key=key,
         store=store,
         identity=f"capuchin-worker@{socket.gethostname()}:{os.getpid()}",
     )
@@ -52,6 +56,7 @@ async def serve(
     settings = WorkerSettings(
         data_dir=home.data_dir,
         store=store,
+        scrubber=scrubber,
         # Why: a forced model without its key is answered by the stand-in, as every agent's is.
         models=ModelSettings(forced=None if forced is None else answering_model(None).name),
         grace_s=grace_s,

@@ -28,7 +28,7 @@ class GrantBook:
                 "id": f"{self._c.id}:g{self._c.grants_given}",
                 "scope": grant["scope"],
                 "tool": item["tool"],
-                "digest": item["digest"],
+                "digest": item["call_digest"],
                 "arguments": item["arguments"] if grant["scope"] == "call" else "",
                 "left": grant.get("times"),
                 "until": grant.get("until"),

@@ -13,7 +13,7 @@ import functools
 import logging
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -162,14 +162,14 @@ class Scrubber:
 
     def stream(self) -> ScrubbedStream:
         """Return a scrubber for a text that comes in pieces."""
-        return ScrubbedStream(self._all)
+        return ScrubbedStream(lambda: self._all)
 
     def _scrub(self, text: str, rules: _Rules) -> str:
         if rules.pattern is None or len(text) < MIN_SECRET:
             return text
         if len(text) <= PIECE:
             return rules.pattern.sub(functools.partial(_replaced, rules), text)
-        stream = ScrubbedStream(rules)
+        stream = ScrubbedStream(lambda: rules)
         pieces = [stream.feed(text[i : i + PIECE]) for i in range(0, len(text), PIECE)]
         return "".join(pieces) + stream.end()
 
@@ -207,12 +207,14 @@ class Scrubber:
 class ScrubbedStream:
     """Scrubs a text that comes in pieces: what may be the beginning of a secret waits."""
 
-    def __init__(self, rules: _Rules) -> None:
-        self._rules = rules
+    def __init__(self, newest: Callable[[], _Rules]) -> None:
+        self._newest = newest
+        self._rules = newest()
         self._held = ""
 
     def feed(self, piece: str) -> str:
         """Take the next piece, and return what is safe to show of all so far."""
+        self._rules = self._newest()
         if self._rules.pattern is None:
             return piece
         self._held += piece

@@ -35,7 +35,7 @@ class Call:
     reason: str = ""
     gated: bool = False
     stage: str = "new"
-    """new → (asked) → ready → running → done; `unknown` waits for an outcome."""
+    """new → (preview → asked) → ready → running → done; `unknown` waits for an outcome."""
     item_id: str = ""
     revision: int = 1
     outcome_revision: int = 0
@@ -52,6 +52,7 @@ class Call:
     duration_s: float | None = None
     artifacts: dict[str, JsonValue] = field(default_factory=dict)
     receipt: dict[str, JsonValue] | None = None
+    has_preview: bool = False
     preview: str = ""
     preview_hash: str = ""
     late: dict[str, JsonValue] | None = None

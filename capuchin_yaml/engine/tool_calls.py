@@ -20,8 +20,10 @@ from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.desk import Desk
 from capuchin_yaml.engine.late_results import LateResults
 from capuchin_yaml.engine.log import Log
+from capuchin_yaml.engine.preview import request_fields, show
 from capuchin_yaml.engine.state import Call, Conversation, Turn
 from capuchin_yaml.events import ToolEnded, ToolRequested, ToolStarted
+from capuchin_yaml.items import shown_digest
 from capuchin_yaml.messages import ResultStatus
 from capuchin_yaml.spec import JsonValue
 
@@ -97,6 +99,8 @@ class ToolCalls:
         call.arguments = str(verdict["arguments"])
         call.digest = str(verdict["digest"])
         call.distribution = str(verdict["distribution"])
+        call.has_preview = bool(verdict.get("preview"))
+        call.preview = call.preview_hash = ""
         self._log.add(
             ToolRequested,
             call_id=call.call_id,
@@ -117,6 +121,13 @@ class ToolCalls:
                 self.end(call, "invalid", f"The call was not run: {call.reason}")
 
     def ask(self, call: Call) -> None:
+        """Ask a person about a call; a tool that can says first what it would do."""
+        if call.has_preview:
+            call.stage = "preview"
+        else:
+            self._open_approval(call)
+
+    def _open_approval(self, call: Call) -> None:
         """Put the approval of a call on the desk."""
         tool, definition = self._tool(call), self._c.definition
         assert definition is not None
@@ -131,7 +142,9 @@ class ToolCalls:
                 "id": call.item_id,
                 "kind": "approval",
                 "conversation": self._c.id,
-                "digest": call.digest,
+                "digest": shown_digest(call.digest, call.preview_hash),
+                "call_digest": call.digest,
+                "preview": call.preview,
                 "revision": call.revision,
                 "title": f"run {call.tool}",
                 "requested_at": now.isoformat(),
@@ -183,6 +196,8 @@ class ToolCalls:
     async def _drive(self, turn: Turn, call: Call) -> None:
         while call.stage != "done":
             match call.stage:
+                case "preview":
+                    await self._preview(turn, call)
                 case "asked":
                     self._take_approval(turn, call, await self._desk.wait(call.item_id))
                 case "unknown":
@@ -193,6 +208,26 @@ class ToolCalls:
                     await self._take_edit(turn, call)
                 case _:
                     await self._run(turn, call)
+
+    async def _preview(self, turn: Turn, call: Call) -> None:
+        """Let the tool say what the call would do, then ask a person."""
+        await workflow.wait_condition(
+            lambda: turn.cancelled_by is not None or not self._roll_over_due()
+        )
+        if turn.cancelled_by is None:
+            self._busy += 1
+            fields = request_fields(self._c, self._start, call, self._tool(call))
+            showing = asyncio.ensure_future(show(call, fields))
+            self._activities[call.call_id] = showing
+            try:
+                await showing
+            finally:
+                self._activities.pop(call.call_id, None)
+                self._busy -= 1
+        if turn.cancelled_by is None:
+            self._open_approval(call)
+        else:
+            self.end(call, "cancelled", "The turn was cancelled before this call was decided.")
 
     async def _take_edit(self, turn: Turn, call: Call) -> None:
         """Judge what a person wrote instead; their edit is their approval of it.
@@ -387,24 +422,14 @@ class ToolCalls:
 
     async def _execute(self, call: Call, tool: dict[str, JsonValue]) -> Any:
         repeatable = tool["idempotent"] or tool["effect"] == "read"
-        assert self._c.definition is not None
         return await workflow.execute_activity(
             contract.CALL_TOOL,
             contract.CallTool(
-                conversation=self._c.id,
-                run_id=workflow.info().run_id,
-                first_run_id=workflow.info().first_execution_run_id,
-                call_id=call.call_id,
-                n=call.n,
-                tool=call.tool,
-                arguments=call.arguments,
-                digest=call.digest,
-                definition_hash=self._c.definition.hash,
-                config=tool["config"],
-                injected=dict(self._start.injected),
+                **request_fields(self._c, self._start, call, tool),
                 timeout_s=tool["timeout_s"],
                 one_attempt=not repeatable,
                 entry=call.entries,
+                preview_hash=call.preview_hash,
             ),
             result_type=dict,
             # Why: the wrapper ends the call at timeout_s itself; this is for a worker that cannot.

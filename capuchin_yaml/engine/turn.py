@@ -88,7 +88,7 @@ class TurnRunner:
         if turn is None or turn.phase == "limit":
             return False
         return turn.phase != "calls" or any(
-            c.stage in ("new", "ready", "approved", "running") for c in turn.calls
+            c.stage in ("new", "preview", "ready", "approved", "running") for c in turn.calls
         )
 
     def cancel(self) -> None:

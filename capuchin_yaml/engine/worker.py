@@ -90,6 +90,7 @@ async def _serve(
         settings.models,
         pauses,
         roll_over_events=settings.roll_over_events,
+        scrubber=settings.scrubber,
     )
     life = LifeActivities(client, pauses)
     tools = ToolRunner(

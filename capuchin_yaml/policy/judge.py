@@ -31,6 +31,8 @@ class InstalledTool:
     distribution: str
     distribution_version: str
     needs_approval: bool
+    has_preview: bool = False
+    """It can say what a call would do before a person is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,10 @@ def judge_calls(
     """Judge the calls of one reply, in order, without running anything.
 
     Each verdict is `{call_id, tool, verdict, decided_by, reason, arguments, digest,
-    distribution, sources, grant}`; `tool` is the identity, `arguments` the canonical text, and
-    a call that is `invalid` has empty `arguments` and `digest`; `grant` is the id of the grant
-    that let it through, or None.
+    distribution, sources, grant, preview}`; `tool` is the identity, `arguments` the canonical
+    text, and a call that is `invalid` has empty `arguments` and `digest`; `grant` is the id of
+    the grant that let it through, or None; `preview` says whether the tool can show what it
+    would do.
     """
     given = grants or Grants((), "")
     return [_judge(spec, definition_hash, injected, call, installed, given) for call in calls]
@@ -112,6 +115,7 @@ def _judge(
         "distribution": f"{now.distribution} {now.distribution_version}",
         "sources": [{"source": a.source, "answer": a.answer} for a in answers],
         "grant": grant,
+        "preview": now.has_preview,
     }
 
 
@@ -168,4 +172,5 @@ def _invalid(call_id: str, tool: str, reason: str) -> dict[str, JsonValue]:
         "distribution": "",
         "sources": [],
         "grant": None,
+        "preview": False,
     }
