@@ -121,6 +121,20 @@ def write_stubbornly(line: str, name: str, ctx: ToolContext) -> str:
 
 
 @tool(effect="write")
+def write_once_told(line: str, ctx: ToolContext) -> str:
+    """Append a line once a file says so: a gate between processes.
+
+    Args:
+        line: The line; `go-LINE` opens, `begun-LINE` says that the tool waits.
+    """
+    (ctx.data_dir / f"begun-{line}").touch()
+    while not (ctx.data_dir / f"go-{line}").exists():
+        time.sleep(0.05)
+    note(ctx, line)
+    return f"wrote {line}"
+
+
+@tool(effect="write")
 def write_unless_cancelled(line: str, name: str, ctx: ToolContext) -> str:
     """Append a line after a minute, and say so when it was told to stop before.
 
@@ -371,6 +385,7 @@ tools = [
     write,
     write_slowly,
     write_stubbornly,
+    write_once_told,
     write_unless_cancelled,
     write_shown,
     spin,
