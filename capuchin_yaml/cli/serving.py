@@ -39,6 +39,7 @@ async def serve(
     from capuchin_yaml.client.connection import connect_temporal
     from capuchin_yaml.engine.activities import ModelSettings
     from capuchin_yaml.engine.scrub import Scrubber
+    from capuchin_yaml.engine.scrub_logs import scrubbed_output
     from capuchin_yaml.engine.storage import FolderStore
     from capuchin_yaml.engine.worker import WorkerSettings, run_worker
 
@@ -62,15 +63,16 @@ async def serve(
         grace_s=grace_s,
         own_server=target.origin == "own",
     )
-    await run_worker(
-        client,
-        project=project,
-        agents=agents,
-        registry=registry,
-        settings=settings,
-        stop=stop,
-        ready=ready,
-    )
+    with scrubbed_output(scrubber):
+        await run_worker(
+            client,
+            project=project,
+            agents=agents,
+            registry=registry,
+            settings=settings,
+            stop=stop,
+            ready=ready,
+        )
 
 
 def swap(table: AgentTable, agents: Mapping[str, JsonValue]) -> None:

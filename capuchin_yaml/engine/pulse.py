@@ -11,7 +11,7 @@ from temporalio import activity
 
 from capuchin_yaml.spec import JsonValue
 
-BEAT_S = 0.25
+BEAT_S = 0.5
 MAX_DETAIL = 8 * 1024
 """Characters of one detail of a heartbeat."""
 

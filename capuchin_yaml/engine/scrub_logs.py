@@ -1,19 +1,21 @@
-"""Keeps the secrets of a worker out of every log of its process, whoever writes the line."""
+"""Keeps the secrets of a worker out of the logs and the output of its process."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import threading
 import traceback
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO, cast
 
 from capuchin_yaml.engine.scrub import Scrubber
 
 _lock = threading.Lock()
 _filters: list[ScrubFilter] = []
-_plain_record = logging.getLogRecordFactory()
+_plain_record: list[Callable[..., logging.LogRecord]] = [logging.LogRecord]
+"""What makes records when nothing is to be scrubbed."""
 
 
 class ScrubFilter(logging.Filter):
@@ -46,7 +48,7 @@ class ScrubFilter(logging.Filter):
         return True
 
 
-_OWN = frozenset(_plain_record("", 0, "", 0, "", (), None).__dict__) | {"message", "asctime"}
+_OWN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {"message", "asctime"}
 
 
 @contextlib.contextmanager
@@ -61,6 +63,7 @@ def scrubbed_logs(scrubber: Scrubber) -> Iterator[None]:
     handlers = list(_all_handlers())
     with _lock:
         if not _filters:
+            _plain_record[0] = logging.getLogRecordFactory()
             logging.setLogRecordFactory(_clean_record)
         _filters.append(added)
     for handler in handlers:
@@ -73,11 +76,53 @@ def scrubbed_logs(scrubber: Scrubber) -> Iterator[None]:
         with _lock:
             _filters.remove(added)
             if not _filters and logging.getLogRecordFactory() is _clean_record:
-                logging.setLogRecordFactory(_plain_record)
+                logging.setLogRecordFactory(_plain_record[0])
+
+
+@contextlib.contextmanager
+def scrubbed_output(scrubber: Scrubber) -> Iterator[None]:
+    """Scrub what Python code of this process prints while the block runs.
+
+    What programs and C libraries write past Python is not seen.
+    """
+    out, err = _Scrubbed(sys.stdout, scrubber), _Scrubbed(sys.stderr, scrubber)
+    try:
+        with (
+            contextlib.redirect_stdout(cast(TextIO, out)),
+            contextlib.redirect_stderr(cast(TextIO, err)),
+        ):
+            yield
+    finally:
+        out.end()
+        err.end()
+
+
+class _Scrubbed:
+    """A text stream that holds back what may be the beginning of a secret."""
+
+    def __init__(self, stream: TextIO, scrubber: Scrubber) -> None:
+        self._stream = stream
+        self._scrubbed = scrubber.stream()
+        self._lock = threading.Lock()
+
+    def write(self, text: str) -> int:
+        """Pass on what is safe by now."""
+        with self._lock:
+            self._stream.write(self._scrubbed.feed(text))
+        return len(text)
+
+    def end(self) -> None:
+        """Pass on the rest."""
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            self._stream.write(self._scrubbed.end())
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def _clean_record(*args: Any, **kwargs: Any) -> logging.LogRecord:
-    record = _plain_record(*args, **kwargs)
+    record = _plain_record[0](*args, **kwargs)
     for one in tuple(_filters):
         one.filter(record)
     return record
