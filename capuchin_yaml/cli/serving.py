@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from capuchin_yaml.client.home import Home
     from capuchin_yaml.client.target import Target
     from capuchin_yaml.engine.agents import AgentTable
+    from capuchin_yaml.engine.deployment import Deployment
     from capuchin_yaml.tools.registry import Registry
 
 
@@ -29,6 +30,7 @@ async def serve(
     grace_s: float,
     stop: asyncio.Event,
     ready: asyncio.Event,
+    deployment: Deployment | None = None,
 ) -> None:
     """Poll until `stop` is set, then give running calls `grace_s` seconds.
 
@@ -61,6 +63,7 @@ async def serve(
         # Why: a forced model without its key is answered by the stand-in, as every agent's is.
         models=ModelSettings(forced=None if forced is None else answering_model(None).name),
         grace_s=grace_s,
+        deployment=deployment,
         own_server=target.origin == "own",
     )
     with scrubbed_output(scrubber):

@@ -108,8 +108,10 @@ async def _serve(
     from capuchin_yaml.client.server import find_server
     from capuchin_yaml.engine.agents import AgentTable
     from capuchin_yaml.engine.contract import task_queue
+    from capuchin_yaml.engine.deployment import deployment_from
 
     project = project_name(home)
+    deployment = deployment_from(os.environ)
     target = await find_server(home)
     home.key()
     client = await connect_unsealed(target)
@@ -130,6 +132,7 @@ async def _serve(
             grace_s=grace_s,
             stop=stop,
             ready=ready,
+            deployment=deployment,
         )
     )
     signals.listen()
@@ -137,6 +140,9 @@ async def _serve(
     await asyncio.wait({polling, work}, return_when=asyncio.FIRST_COMPLETED)
     if ready.is_set():
         out.tell(f"polling {task_queue(project)} at {target.address}: {', '.join(roster)}")
+        if deployment is not None:
+            command = deployment.command(address=target.address, namespace=client.namespace)
+            out.tell(f"build {deployment.build_id} takes work once it is current: {command}")
         await asyncio.wait({work, signals.hurry}, return_when=asyncio.FIRST_COMPLETED)
     polling.cancel()
     if work.done():

@@ -6,7 +6,6 @@ Runs inside the workflow.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from temporalio.exceptions import ActivityError, FailureError
 
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.log import Log
+from capuchin_yaml.engine.roll_over import RollOver
 from capuchin_yaml.engine.state import Conversation, Definition
 from capuchin_yaml.events import ConversationReopened, DefinitionPinned, RolledOver
 from capuchin_yaml.spec import JsonValue
@@ -33,7 +33,7 @@ class Life:
         conversation: Conversation,
         start: contract.StartConversation,
         log: Log,
-        roll_over_due: Callable[[], bool],
+        roll_over_due: RollOver,
     ) -> None:
         self._c = conversation
         self._start = start

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHistory
 from temporalio.converter import DataConverter
 from temporalio.runtime import Runtime
@@ -15,6 +16,8 @@ from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.sandbox import sandbox
 from capuchin_yaml.engine.storage import StoredValueMissing
 from capuchin_yaml.engine.workflow import AgentWorkflow
+
+_TASK_COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,8 @@ async def replay_histories(
     )
     async for history in histories:
         problem = await _unreadable(history, converter)
-        if not problem:
+        # Why: the SDK's replayer waits for ever for a first task that was never completed.
+        if not problem and any(e.event_type == _TASK_COMPLETED for e in history.events):
             result = await replayer.replay_workflow(history, raise_on_replay_failure=False)
             problem = _words(result.replay_failure)
         yield Replayed(history.workflow_id, history.run_id, problem)

@@ -21,6 +21,7 @@ from capuchin_yaml.engine.desk import Desk
 from capuchin_yaml.engine.late_results import LateResults
 from capuchin_yaml.engine.log import Log
 from capuchin_yaml.engine.preview import request_fields, show
+from capuchin_yaml.engine.roll_over import RollOver
 from capuchin_yaml.engine.state import Call, Conversation, Turn
 from capuchin_yaml.events import ToolEnded, ToolRequested, ToolStarted
 from capuchin_yaml.items import shown_digest
@@ -48,7 +49,7 @@ class ToolCalls:
         log: Log,
         desk: Desk,
         judge: Judge,
-        roll_over_due: Callable[[], bool],
+        roll_over_due: RollOver,
     ) -> None:
         self._c = conversation
         self._start = start
@@ -383,6 +384,7 @@ class ToolCalls:
         try:
             await workflow.wait_condition(lambda: activity.done() or turn.cancelled_by is not None)
             await self._ended(activity)
+            self._roll_over_due.measure()
         finally:
             self._activities.pop(call.call_id, None)
         if not activity.done():

@@ -21,6 +21,7 @@ from capuchin_yaml.engine.desk import Desk
 from capuchin_yaml.engine.grant_book import GrantBook
 from capuchin_yaml.engine.life import Life
 from capuchin_yaml.engine.log import Log
+from capuchin_yaml.engine.roll_over import RollOver
 from capuchin_yaml.engine.state import Call, Conversation, Turn
 from capuchin_yaml.engine.tool_calls import ToolCalls
 from capuchin_yaml.events import (
@@ -58,7 +59,7 @@ class TurnRunner:
         desk: Desk,
         life: Life,
         between_steps: Callable[[], Awaitable[None]],
-        roll_over_due: Callable[[], bool],
+        roll_over_due: RollOver,
     ) -> None:
         self._c = conversation
         self._start = start
@@ -183,6 +184,7 @@ class TurnRunner:
             raise _model_failure(error) from None
         finally:
             self._model_task = None
+            self._roll_over_due.measure()
         if not isinstance(reply, dict) or not ("entry" in reply or "paused" in reply):
             raise TurnEnds("model_unavailable", "the worker's answer did not carry the seal")
         return reply

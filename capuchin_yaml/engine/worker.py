@@ -16,6 +16,7 @@ from temporalio.worker import PollerBehaviorAutoscaling, Worker
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.activities import Activities, ModelSettings
 from capuchin_yaml.engine.agents import AgentTable
+from capuchin_yaml.engine.deployment import Deployment
 from capuchin_yaml.engine.journal import Journal
 from capuchin_yaml.engine.life_activities import LifeActivities
 from capuchin_yaml.engine.pauses import PauseBook
@@ -48,6 +49,8 @@ class WorkerSettings:
     roll_over_events: int = contract.ROLL_OVER_EVENTS
     cached_conversations: int = 4_000
     concurrent_activities: int = 200
+    deployment: Deployment | None = None
+    """The build that this worker is, where the server keeps builds apart."""
 
 
 async def run_worker(
@@ -120,6 +123,7 @@ async def _serve(
             activity_executor=threads,
             interceptors=[ScrubBoundary(settings.scrubber)],
             workflow_runner=sandbox(),
+            deployment_config=settings.deployment.config() if settings.deployment else None,
             max_cached_workflows=settings.cached_conversations,
             max_concurrent_activities=settings.concurrent_activities,
             workflow_task_poller_behavior=PollerBehaviorAutoscaling(initial=4),

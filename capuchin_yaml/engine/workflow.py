@@ -22,6 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from capuchin_yaml.engine.life import CannotLive, Life
     from capuchin_yaml.engine.log import Log
     from capuchin_yaml.engine.pages import inline, page
+    from capuchin_yaml.engine.roll_over import RollOver
     from capuchin_yaml.engine.state import Conversation, Turn
     from capuchin_yaml.engine.turn import TurnRunner
     from capuchin_yaml.engine.views import state_view
@@ -55,6 +56,7 @@ class AgentWorkflow:
             )
         self._log = Log(self._c)
         self._desk = Desk(self._c, self._log)
+        self._roll_over_due = RollOver(self._c)
         self._life = Life(self._c, self._start, self._log, self._roll_over_due)
         self._runner = TurnRunner(
             self._c,
@@ -178,16 +180,6 @@ class AgentWorkflow:
 
     # roll-over
 
-    def _roll_over_due(self) -> bool:
-        if self._c.definition is None:
-            return False
-        info = workflow.info()
-        return (
-            info.get_current_history_length() >= self._c.definition.roll_over_events
-            or info.get_current_history_size() >= contract.ROLL_OVER_BYTES
-            or info.is_continue_as_new_suggested()
-        )
-
     async def _between_steps(self) -> None:
         """Go on in a new run when it is time; nothing is in flight here.
 
@@ -215,6 +207,8 @@ class AgentWorkflow:
                 first_run_id=info.first_execution_run_id,
                 carried=self._c.carry(info.run_id),
             ),
+            # Why: a conversation that is pinned to a build moves to the current one here.
+            initial_versioning_behavior=workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE,
             # Why: without these the new run has the memo and attributes of the very first start.
             memo=workflow.memo(),
             search_attributes=info.typed_search_attributes,
@@ -247,6 +241,7 @@ class AgentWorkflow:
     def _answer(
         self, request: contract.Request, answer: dict[str, JsonValue]
     ) -> dict[str, JsonValue]:
+        self._roll_over_due.measure()
         self._c.remember(request.id, workflow.now().timestamp(), answer)
         self._c.updated_at = workflow.now().isoformat()
         return answer

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
+from capuchin_yaml.client.answers import ConversationRow
 from capuchin_yaml.client.connection import connect_temporal
 from capuchin_yaml.client.conversation import Conversation
 from capuchin_yaml.client.fleet import Capuchin
@@ -237,12 +238,12 @@ class TestReopen:
         assert [(r.id, r.status, r.title) for r in rows] == [(talk.id, "idle", "one")]
         assert await fleet.list(status="closed") == []
 
-    async def one_row(self, fleet: Capuchin) -> list[object]:
+    async def one_row(self, fleet: Capuchin) -> list[ConversationRow]:
         async with asyncio.timeout(10):
             while True:
                 rows = await fleet.list(max_age_s=0)
                 if [r.status for r in rows] == ["idle"]:
-                    return list(rows)
+                    return rows
                 await asyncio.sleep(0.05)
 
     async def test_it_can_be_closed_and_opened_again_and_again(
