@@ -19,6 +19,7 @@ from typing import Any
 from temporalio import activity
 from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
 
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.activities import check_origin
@@ -35,6 +36,8 @@ LATE_TRIES = 60
 LATE_PAUSE_S = 10.0
 ONE_ATTEMPT_SILENCE_S = 55.0
 """A one-attempt call longer than this may have been given up by the server meanwhile."""
+HEALTH_S = 2.0
+_AWAY = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED)
 LAST_WORDS_S = 1.0
 """Time that calls have to put things in order once the worker has stopped."""
 PREVIEW_S = 10.0
@@ -83,9 +86,11 @@ class ToolRunner:
         pulse.start()
         try:
             outcome = dict(await self._end_of(running, request))
+            outcome["duration_s"] = round(time.monotonic() - running.started, 3)
+            if request.one_attempt:
+                await self._hold(running, request)
         finally:
             pulse.stop()
-        outcome["duration_s"] = round(time.monotonic() - running.started, 3)
         if outcome["status"] == "retry":
             if activity.info().attempt < 4:
                 raise ConnectionError(str(outcome["text"]))
@@ -157,6 +162,30 @@ class ToolRunner:
                     return self._timed_out(running, request)
         finally:
             over.cancel()
+
+    async def _is_reachable(self) -> bool:
+        try:
+            await self.client.service_client.check_health(
+                retry=False, timeout=timedelta(seconds=HEALTH_S)
+            )
+        except RPCError as error:
+            return error.status not in _AWAY
+        except (OSError, RuntimeError):
+            return False
+        return True
+
+    async def _hold(self, running: RunningCall, request: contract.CallTool) -> None:
+        """Keep an outcome while the server is away: the SDK would drop it after some seconds."""
+        while not self.grace_over.is_set():
+            try:
+                if await self._is_reachable():
+                    return
+                self._watch(running, request)
+                await asyncio.sleep(1.0)
+            except asyncio.CancelledError:
+                _uncancel()  # the outcome is known, whatever anybody wants now
+                if _worker_stops():
+                    return
 
     async def _cancelled(self, running: RunningCall, request: contract.CallTool) -> Outcome:
         """Stop a call, and give it up when it does not."""
@@ -231,7 +260,7 @@ class ToolRunner:
         if outcome["status"] not in ("ok", "error"):
             return
         handle = self.client.get_workflow_handle(request.conversation)
-        update_id = f"late:{request.n}:{request.digest[:24]}"
+        update_id = f"late:{request.n}.{request.entry}:{request.digest[:24]}"
         for attempt in range(LATE_TRIES):
             await asyncio.sleep(LATE_PAUSE_S if attempt else 1.0)
             report = contract.LateResult(

@@ -24,6 +24,8 @@ from capuchin_yaml.errors import ServerUnavailable
 from tests.engine.house import House, Talk, open_house
 
 AWAY_S = 20.0
+LONG_AWAY_S = 75.0
+"""Longer than the SDK keeps what it could not deliver, and than the server waits for a beat."""
 FROZEN_S = 62.0
 """Longer than the minute after which the server gives up a call that is silent."""
 
@@ -155,22 +157,39 @@ async def told(talk: Talk) -> tuple[list[Any], list[str], list[Any]]:
     )
 
 
+async def outlive(here: Site, away_s: float) -> list[Talk]:
+    """Two calls through an outage: one ends in the middle of it, one afterwards."""
+    talks = [await here.talk("early"), await here.talk("late")]
+    os.killpg(here.server.pid, signal.SIGKILL)
+    await here.server.wait()
+    await asyncio.sleep(away_s / 2)
+    here.let_go("early")
+    await asyncio.sleep(away_s / 2)
+    await here.restart_server()
+    await asyncio.sleep(1)
+    here.let_go("late")
+    for talk in talks:
+        await talk.idle(timeout_s=60)
+    return talks
+
+
 async def test_a_server_away_for_20_s_neither_doubles_nor_loses_an_effect(tmp_path: Path) -> None:
     async with site(tmp_path / "site") as here:
-        ends_meanwhile = await here.talk("early")
-        ends_afterwards = await here.talk("late")
-        os.killpg(here.server.pid, signal.SIGKILL)
-        await here.server.wait()
-        await asyncio.sleep(AWAY_S / 2)
-        here.let_go("early")
-        await asyncio.sleep(AWAY_S / 2)
-        await here.restart_server()
-        await asyncio.sleep(1)
-        here.let_go("late")
-        for talk, line in ((ends_meanwhile, "early"), (ends_afterwards, "late")):
-            await talk.idle(timeout_s=60)
+        early, late = await outlive(here, AWAY_S)
 
-            assert await told(talk) == ([("ok", f"wrote {line}")], [], [])
+        assert await told(early) == ([("ok", "wrote early")], [], [])
+        assert await told(late) == ([("ok", "wrote late")], [], [])
+        assert sorted(here.house.effects()) == ["early", "late"]
+
+
+async def test_a_server_away_for_longer_settles_what_it_gave_up(tmp_path: Path) -> None:
+    async with site(tmp_path / "site") as here:
+        for talk, line in zip(await outlive(here, LONG_AWAY_S), ("early", "late"), strict=True):
+            results, items, decided = await told(talk)
+
+            assert results == [("ok", f"wrote {line}")]
+            assert items in ([], ["outcome"])
+            assert decided == [("happened", "", "worker")] * len(items)
         assert sorted(here.house.effects()) == ["early", "late"]
 
 

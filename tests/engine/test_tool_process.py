@@ -124,6 +124,20 @@ async def test_given_up_calls_leave_their_places_to_others(
             await goes_on(talk)
 
 
+async def test_other_talks_go_on_beside_a_tool_that_computes(house: House) -> None:
+    busy = await started(house, "spin2", "spin")
+    began = time.monotonic()
+    other = await house.talk("stopped", "hi")
+    await other.idle(timeout_s=20)
+    took_s = time.monotonic() - began
+    beats = (await busy.handle.describe()).raw_description.pending_activities[0]
+    await busy.cancel()
+
+    assert await other.last_words() == "hi"
+    assert took_s < 10
+    assert beats.HasField("last_heartbeat_time")
+
+
 async def test_programs_end_with_the_worker(house: House) -> None:
     await started(house, "sleep-end", "sleep")
     pids = await asyncio.to_thread(written, house.settings.data_dir / "lab" / "pids-1", 2)
