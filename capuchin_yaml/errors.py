@@ -15,6 +15,8 @@ CapuchinError
     ModelUnavailable      nobody, Temporal retries
     ToolFailed            the model reads it and goes on
     ToolUnavailable       nobody, the call is scheduled again
+BaseException
+    ToolCancelled         nobody, a tool lets it through after putting things in order
 """
 
 from __future__ import annotations
@@ -93,3 +95,11 @@ class ToolFailed(CapuchinError):
 
 class ToolUnavailable(CapuchinError):
     """The tool could not be entered; nothing has happened and the call may be made again."""
+
+
+class ToolCancelled(BaseException):
+    """The call was cancelled; raised inside the tool's code, wherever that is just then.
+
+    No `except Exception` catches it. A tool that knows that it did nothing may catch it and
+    raise ToolFailed instead.
+    """

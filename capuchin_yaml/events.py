@@ -17,7 +17,16 @@ from capuchin_yaml.spec import JsonValue
 
 ItemKind: TypeAlias = Literal["approval", "outcome", "question", "limit"]
 Choice: TypeAlias = Literal[
-    "approve", "deny", "happened", "rerun", "failed", "go_on", "stop", "expired", "withdrawn"
+    "approve",
+    "deny",
+    "edit",
+    "happened",
+    "rerun",
+    "failed",
+    "go_on",
+    "stop",
+    "expired",
+    "withdrawn",
 ]
 """What was decided of an item. `expired` and `withdrawn` are never a person's:
 the time ran out, or the turn was cancelled or the talk closed while it waited."""
@@ -46,6 +55,8 @@ class DefinitionPinned(Event):
     version: str
     definition_hash: str
     model: str
+    problem: str = ""
+    """Why a migration did not succeed; the definition named here stays in force."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +129,32 @@ class ItemDecided(Event):
     client: str = ""
     reason: str = ""
     waited_s: float = 0.0
+    arguments: str = ""
+    """For `edit`: the canonical arguments that a person wrote; the item has the model's."""
+    grant: Mapping[str, JsonValue] | None = None
+    """For `approve`: what else it allowed in this conversation."""
+    receipt: Mapping[str, JsonValue] | None = None
+    """The proof that came with a late result, where no `tool_ended` follows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantUsed(Event):
+    """A call ran without asking because a person allowed it beforehand."""
+
+    kind: ClassVar[str] = "grant_used"
+    grant_id: str
+    call_id: str
+    left: int | None
+    """Uses that remain; None is any number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantRevoked(Event):
+    """A grant was taken back."""
+
+    kind: ClassVar[str] = "grant_revoked"
+    grant_id: str
+    by: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +180,10 @@ class ToolEnded(Event):
     text: str
     duration_s: float | None = None
     """Time inside the tool; None when it was never entered."""
+    artifacts: Mapping[str, JsonValue] = dataclasses.field(default_factory=dict)
+    """Files that the call made, `{name, media_type, bytes}` by their SHA-256 in the store."""
+    receipt: Mapping[str, JsonValue] | None = None
+    """The tool's proof of what it did; the model never sees it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +216,15 @@ class RolledOver(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationReopened(Event):
+    """A closed conversation was opened again under its id, in a new chain of runs."""
+
+    kind: ClassVar[str] = "conversation_reopened"
+    by: str
+    previous_run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded(Event):
     """The agent is idle again."""
 
@@ -187,7 +237,7 @@ class TurnEnded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationClosed(Event):
-    """The last event of a conversation."""
+    """The last event of a conversation, unless it is opened again."""
 
     kind: ClassVar[str] = "conversation_closed"
     status: Literal["closed", "failed"]
@@ -212,11 +262,14 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     ToolRequested,
     ItemOpened,
     ItemDecided,
+    GrantUsed,
+    GrantRevoked,
     ToolStarted,
     ToolEnded,
     LimitReached,
     UsageRecorded,
     RolledOver,
+    ConversationReopened,
     TurnEnded,
     ConversationClosed,
 )

@@ -11,7 +11,7 @@ from capuchin_yaml.events import Choice, ItemKind
 from capuchin_yaml.spec import JsonValue, canonical_json
 
 CHOICES: Mapping[str, tuple[Choice, ...]] = {
-    "approval": ("approve", "deny"),
+    "approval": ("approve", "deny", "edit"),
     "outcome": ("happened", "rerun", "failed"),
     "limit": ("go_on", "stop"),
     "question": (),
@@ -49,8 +49,17 @@ class Item:
     config: Mapping[str, JsonValue] | None = None
     injected: Mapping[str, JsonValue] | None = None
     definition_hash: str = ""
+    preview: str = ""
+    """What the tool says that the call would do, cut at 4 KB, or why it could not say."""
     reason: str = ""
     """Why a person is asked: the policy and list, or the tool's author."""
+    requested_by: str = ""
+    """Who wants this to run: the model, or the person whose edit is asked about."""
+    before: str = ""
+    """The model's own arguments, when a person changed them."""
+    claimed_by: str = ""
+    """Who said to be looking at it, until `claimed_until`; binds nobody."""
+    claimed_until: str = ""
 
 
 def item_from_json(value: Mapping[str, Any]) -> Item:
@@ -88,6 +97,13 @@ def call_digest(
         "definition": definition_hash,
     }
     return hashlib.sha256(canonical_json(bound).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def shown_digest(digest: str, preview_hash: str) -> str:
+    """Hex SHA-256 that an approval names: that of the call, and of its preview if there is one."""
+    if not preview_hash:
+        return digest
+    return hashlib.sha256(f"{digest}\0preview\0{preview_hash}".encode()).hexdigest()
 
 
 def limit_digest(item_id: str, limit: str, value: int) -> str:

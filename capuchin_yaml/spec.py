@@ -71,6 +71,8 @@ class Limits:
     max_parallel_calls: int = 8
     same_call: int = 5
     """Calls of one tool with the very same arguments."""
+    idle_close_s: float | None = None
+    """Time after which an idle conversation is closed; None never closes one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ import contextvars
 import inspect
 import json
 import tempfile
+import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from capuchin_yaml.errors import CapuchinError, ToolFailed
@@ -29,6 +30,7 @@ from capuchin_yaml.tools.definition import Tool
 from capuchin_yaml.tools.docstring import read_docstring
 from capuchin_yaml.tools.registry import LoadedPackage, Registry
 from capuchin_yaml.tools.results import result_text
+from capuchin_yaml.tools.tool_result import ToolResult
 
 
 class UnsoundPackage(CapuchinError, AssertionError):
@@ -42,9 +44,13 @@ class ToolRun:
     value: object
     """As the tool returned it."""
     text: str
-    """As the model reads it."""
+    """As the model reads it, without the lines on artifacts."""
     heartbeats: tuple[tuple[object, ...], ...] = ()
     """The details of each heartbeat, in order."""
+    is_error: bool = False
+    """The tool says that it did not do what was asked."""
+    artifacts: Mapping[str, bytes] = field(default_factory=dict)
+    """The content of each artifact, by its name."""
 
 
 def run_tool(
@@ -58,6 +64,8 @@ def run_tool(
     conversation_id: str = "test",
     call_id: str = "test:1",
     attempt: int = 1,
+    preview_hash: str | None = None,
+    cancelled: threading.Event | None = None,
     registry: Registry | None = None,
 ) -> ToolRun:
     """Run one call the way the engine does, in a thread of its own, and return what it gave.
@@ -65,6 +73,7 @@ def run_tool(
     The arguments are checked against the schema and its defaults filled in, as for a model's
     call. `tool` is a tool, or the identity of an installed one. Without `data_dir` the tool
     has a folder that is removed afterwards. Works inside and outside a running event loop.
+    A tool's own `preview` is a tool too: `run_tool(refund.preview, ...)`.
 
     Raises:
         ToolFailed: the arguments do not fit, the tool says so, or its result has no text form.
@@ -83,9 +92,15 @@ def run_tool(
             config=dict(config or {}),
             injected=dict(injected or {}),
             heartbeat=lambda *details: heartbeats.append(details),
+            preview_hash=preview_hash,
+            cancelled=cancelled,
         )
         value = _call(found, _checked(found, arguments or {}), context)
-    return ToolRun(value, result_text(value), tuple(heartbeats))
+        if not isinstance(value, ToolResult):
+            return ToolRun(value, result_text(value), tuple(heartbeats))
+        # Why in here: an artifact may lie in the folder that is removed afterwards.
+        kept = {artifact.name: artifact.content() for artifact in value.artifacts}
+        return ToolRun(value, result_text(value.text), tuple(heartbeats), value.is_error, kept)
 
 
 def check_package(entry: str, registry: Registry | None = None) -> LoadedPackage:

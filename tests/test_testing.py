@@ -9,7 +9,7 @@ import pytest
 
 from capuchin_yaml.errors import PluginUnavailable, ToolFailed
 from capuchin_yaml.testing import UnsoundPackage, check_package, run_tool
-from capuchin_yaml.tools.api import ToolContext, tool
+from capuchin_yaml.tools.api import Artifact, ToolContext, ToolResult, preview_hash, tool
 from tests.tools.distributions import TOOL_SOURCE, importable, install
 
 
@@ -46,6 +46,35 @@ def test_a_tool_runs_in_a_thread_with_a_context_of_its_own() -> None:
     }
     assert run.heartbeats == (("half", 50),)
     assert not folder.exists()
+
+
+def test_a_result_with_more_to_it_is_taken_apart() -> None:
+    @tool(effect="read")
+    def make(ctx: ToolContext) -> ToolResult:
+        """Make a file."""
+        path = ctx.data_dir / "made.txt"
+        path.write_text("made")
+        return ToolResult({"n": 1}, is_error=True, artifacts=[Artifact("made.txt", path=path)])
+
+    run = run_tool(make)
+
+    assert (run.text, run.is_error, run.artifacts) == ('{"n": 1}', True, {"made.txt": b"made"})
+
+
+def test_a_preview_runs_like_a_tool_and_its_hash_reaches_the_tool() -> None:
+    def show(n: int) -> str:
+        return f"would take {n}"
+
+    @tool(preview=show)
+    def take(n: int, ctx: ToolContext) -> bool:
+        """Take."""
+        return ctx.preview_hash == preview_hash(show(n))
+
+    assert take.preview is not None
+    shown = run_tool(take.preview, {"n": 3})
+
+    assert shown.text == "would take 3"
+    assert run_tool(take, {"n": 3}, preview_hash=preview_hash(shown.value)).value is True
 
 
 def test_a_given_folder_is_kept(tmp_path: Path) -> None:

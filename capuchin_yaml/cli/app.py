@@ -31,6 +31,11 @@ VERBS: Mapping[str, str] = {
     "inbox": "See and decide what waits for a person.",
     "cancel": "Cancel the running turn of a conversation.",
     "close": "End a conversation for good.",
+    "reopen": "Open a closed conversation again.",
+    "migrate": "Move an open conversation to the agent on disk.",
+    "delete": "Delete a closed conversation with all its runs.",
+    "pause": "Have an agent begin no new turn.",
+    "replay": "Prove the installed code against saved or live histories.",
     "export": "Write the marketplace listing of an agent.",
     "doctor": "Say what is missing on this machine, and what to type.",
 }

@@ -22,6 +22,7 @@ from capuchin_yaml.cli.talking import (
     checked_text,
     checked_values,
     find_partner,
+    tell_paused,
     tell_person_needed,
     tell_rehearsal,
 )
@@ -178,7 +179,10 @@ class _Chat:
                 self._out.fail(outcome.trouble)
             if state.status in ("closed", "failed", "blocked"):
                 return ExitCode.REFUSED
+            tell_paused(self._out, state)
             if not state.items:
+                if state.paused is not None and not self._by_person:
+                    return ExitCode.PERSON_NEEDED
                 return ExitCode.REFUSED if outcome.trouble and not self._by_person else None
             if not self._by_person:
                 tell_person_needed(self._out, state.items)

@@ -17,7 +17,8 @@ from capuchin_yaml.cli.verb import Verb, output, run_async
 def command(conversation: str, reason: str, as_json: bool) -> ExitCode:
     """End a conversation for good.
 
-    What waits for a person in it is withdrawn; what it holds stays readable.
+    What waits for a person in it is withdrawn; what it holds stays readable, and `reopen` goes on
+    with it.
     """
     return run_async(_close(output(), conversation, reason, as_json))
 

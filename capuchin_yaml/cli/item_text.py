@@ -30,6 +30,8 @@ def item_lines(item: Item) -> Iterator[tuple[Part, ...]]:
     for name, values in (("config", item.config), ("injected", item.injected)):
         if values:
             yield _field(name, canonical_json(dict(values)))
+    for i, line in enumerate(item.preview.splitlines()):
+        yield _field("preview" if i == 0 else "", line)
     if item.reason:
         yield _field("why", item.reason)
     yield _field("conversation", item.conversation)
@@ -89,6 +91,7 @@ def item_json(item: Item) -> dict[str, JsonValue]:
         "summary": item.title,
         "args": arguments_json(item.arguments),
         "arguments": item.arguments,
+        "preview": item.preview,
         "digest": item.digest,
         "revision": item.revision,
         "requested_at": item.requested_at,

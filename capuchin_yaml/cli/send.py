@@ -17,6 +17,7 @@ from capuchin_yaml.cli.talking import (
     checked_text,
     checked_values,
     find_partner,
+    tell_paused,
     tell_person_needed,
     tell_rehearsal,
 )
@@ -92,6 +93,7 @@ def _print(out: Output, outcome: Outcome, as_json: bool) -> None:
     if outcome.rehearsed:
         tell_rehearsal(out)
     tell_person_needed(out, outcome.state.items)
+    tell_paused(out, outcome.state)
     if outcome.trouble:
         out.fail(outcome.trouble)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from capuchin_yaml.client.home import Home
     from capuchin_yaml.client.target import Target
     from capuchin_yaml.engine.agents import AgentTable
+    from capuchin_yaml.engine.deployment import Deployment
     from capuchin_yaml.tools.registry import Registry
 
 LAST_CALL_S = 3600.0
@@ -33,6 +34,7 @@ async def serve(
     stop: asyncio.Event,
     ready: asyncio.Event,
     hurry: asyncio.Event,
+    deployment: Deployment | None = None,
 ) -> None:
     """Poll until `stop` is set and the running calls have ended; `hurry` cuts them off.
 
@@ -43,13 +45,18 @@ async def serve(
     from capuchin_yaml.cli.running_calls import RunningCalls
     from capuchin_yaml.client.connection import connect_temporal
     from capuchin_yaml.engine.activities import ModelSettings
+    from capuchin_yaml.engine.scrub import Scrubber
+    from capuchin_yaml.engine.scrub_logs import scrubbed_output
     from capuchin_yaml.engine.storage import FolderStore
     from capuchin_yaml.engine.worker import WorkerSettings, run_worker
 
+    key = home.key()
+    scrubber = Scrubber()
+    scrubber.add("the project key", key)
     store = FolderStore(home.store_dir)
     client = await connect_temporal(
         target,
-        key=home.key(),
+        key=key,
         store=store,
         identity=f"capuchin-worker@{socket.gethostname()}:{os.getpid()}",
     )
@@ -57,23 +64,27 @@ async def serve(
     settings = WorkerSettings(
         data_dir=home.data_dir,
         store=store,
+        scrubber=scrubber,
         # Why: a forced model without its key is answered by the stand-in, as every agent's is.
         models=ModelSettings(forced=None if forced is None else answering_model(None).name),
         # Why so long: the time that calls get is chosen when they are told to end, by `hurry`.
         grace_s=LAST_CALL_S,
+        deployment=deployment,
         own_server=target.origin == "own",
     )
     calls = RunningCalls()
     cutting = asyncio.create_task(_cut_off_at(hurry, calls))
-    await run_worker(
-        calls.watched(client),
-        project=project,
-        agents=agents,
-        registry=registry,
-        settings=settings,
-        stop=stop,
-        ready=ready,
-    )
+    with scrubbed_output(scrubber):
+        await run_worker(
+            calls.watched(client),
+            project=project,
+            agents=agents,
+            registry=registry,
+            settings=settings,
+            stop=stop,
+            ready=ready,
+            hurry=hurry,
+        )
     cutting.cancel()
 
 

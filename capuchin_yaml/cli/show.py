@@ -13,7 +13,7 @@ from capuchin_yaml.cli.item_text import item_json
 from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.cli.reached import reached
 from capuchin_yaml.cli.talk_text import messages_json, print_event
-from capuchin_yaml.cli.talking import tell_person_needed
+from capuchin_yaml.cli.talking import tell_paused, tell_person_needed
 from capuchin_yaml.cli.verb import Verb, output, run_async, while_read
 from capuchin_yaml.events import to_json
 
@@ -76,6 +76,7 @@ async def _show(out: Output, word: str, follow: bool, as_json: bool) -> ExitCode
             break
     out.tell(f"{state.conversation} is {state.status}")
     tell_person_needed(out, state.items)
+    tell_paused(out, state)
     return ExitCode.DONE
 
 

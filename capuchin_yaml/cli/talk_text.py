@@ -10,6 +10,7 @@ from capuchin_yaml.cli.output import Colour, Ink, Output
 from capuchin_yaml.events import (
     AssistantSaid,
     ConversationClosed,
+    ConversationReopened,
     DefinitionPinned,
     Event,
     ItemDecided,
@@ -95,6 +96,10 @@ def _told_of_turn(event: Event) -> tuple[str, Colour, str] | None:
             by = f" by {event.by}" if event.by else ""
             detail = f": {event.detail}" if event.detail else ""
             return event.status, "red", f"{event.status}{by}{detail}"
+        case ConversationReopened():
+            return "opened", "bold", f"opened again by {event.by}"
+        case DefinitionPinned() if event.problem:
+            return "agent is", "red", event.problem
         case DefinitionPinned():
             mark = " (rehearsal: no model is asked)" if event.model == REHEARSAL else ""
             name = f"{event.agent} {event.version} {event.definition_hash[:12]}"

@@ -61,7 +61,7 @@ class Outcome:
     @property
     def exit_code(self) -> ExitCode:
         """What a script should know of it."""
-        if self.state.items:
+        if self.state.items or self.state.paused is not None:
             return ExitCode.PERSON_NEEDED
         if self.trouble or self.state.status in ("closed", "failed", "blocked"):
             return ExitCode.REFUSED
@@ -147,6 +147,15 @@ def tell_person_needed(out: Output, items: Sequence[Item]) -> None:
             case _:
                 said = f"{what} waits for an answer"
         out.tell(f"a person is needed: {said}; look: capuchin inbox show {item.id}; then: {typed}")
+
+
+def tell_paused(out: Output, state: ConversationState) -> None:
+    """One line on stderr when the message waits because the agent is paused."""
+    if state.paused is not None:
+        out.tell(
+            f"a person is needed: {state.detail}; the message waits until: "
+            f"capuchin pause {state.agent} --resume"
+        )
 
 
 def tell_rehearsal(out: Output) -> None:

@@ -111,8 +111,10 @@ async def _serve(
     from capuchin_yaml.client.server import find_server
     from capuchin_yaml.engine.agents import AgentTable
     from capuchin_yaml.engine.contract import task_queue
+    from capuchin_yaml.engine.deployment import deployment_from
 
     project = project_name(home)
+    deployment = deployment_from(os.environ)
     target = await find_server(home)
     home.key()
     client = await connect_unsealed(target)
@@ -133,6 +135,7 @@ async def _serve(
             stop=stop,
             ready=ready,
             hurry=signals.hurry,
+            deployment=deployment,
         )
     )
     signals.listen()
@@ -140,6 +143,9 @@ async def _serve(
     await asyncio.wait({polling, work}, return_when=asyncio.FIRST_COMPLETED)
     if ready.is_set():
         out.tell(f"polling {task_queue(project)} at {target.address}: {', '.join(roster)}")
+        if deployment is not None:
+            command = deployment.command(address=target.address, namespace=client.namespace)
+            out.tell(f"build {deployment.build_id} takes work once it is current: {command}")
         out_of_time = asyncio.create_task(signals.out_of_time())
         await asyncio.wait({work, out_of_time}, return_when=asyncio.FIRST_COMPLETED)
         out_of_time.cancel()

@@ -49,6 +49,37 @@ class CancelAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class MigrateAnswer:
+    """The definition in force until the next turn; empty when none was pinned yet."""
+
+    version: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What a deletion took away."""
+
+    runs: int
+    """Runs of the conversation, over all roll-overs and reopenings."""
+    values: int
+    """Large values in the project's store that only this conversation referred to."""
+    kept: int = 0
+    """Large values that other conversations refer to as well, which stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """An agent that takes up no new turn."""
+
+    agent: str
+    by: str
+    at: str
+    """UTC, ISO 8601."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class QueuedMessage:
     """A message that is answered after the running turn."""
 
@@ -95,6 +126,10 @@ class ConversationState:
     """Why it is blocked, failed or closed, in words for a person."""
     run: int = 1
     """Which run this is; a roll-over begins the next."""
+    paused: Pause | None = None
+    """Who holds its turn back before the first step."""
+    migrates: bool = False
+    """Whether the definition on disk is pinned before the next turn."""
     raw: Mapping[str, JsonValue] = field(default_factory=dict, repr=False, compare=False)
     """The answer as it came; empty when the workflow could not be asked."""
 
@@ -220,10 +255,20 @@ def state_from_json(value: Mapping[str, Any]) -> ConversationState:
             updated_at=value["updated_at"],
             detail=value.get("detail") or "",
             run=int(value.get("run", 1)),
+            paused=pause_from_json(value["agent"], value.get("paused")),
+            migrates=bool(value.get("migrating")),
             raw=value,
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a conversation's state: {error!r}") from error
+
+
+def pause_from_json(agent: str, value: Mapping[str, Any] | None) -> Pause | None:
+    """Read who paused an agent; None when nobody did."""
+    if not value:
+        return None
+    words = {name: str(value.get(name) or "") for name in ("by", "at", "reason")}
+    return Pause(agent, **words)
 
 
 def inbox_rows(conversation: str, agent: str, memo: Mapping[str, Any]) -> tuple[InboxRow, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
@@ -12,21 +13,25 @@ from capuchin_yaml.client.answers import (
     CancelAnswer,
     ConversationState,
     DecisionAnswer,
+    Deleted,
+    MigrateAnswer,
     Partial,
     SendAnswer,
     state_from_json,
 )
+from capuchin_yaml.client.deletion import delete_conversation
 from capuchin_yaml.client.diagnosis import describe
 from capuchin_yaml.client.ids import agent_of, short_id
 from capuchin_yaml.client.link import Link
 from capuchin_yaml.client.queries import ask, pages
+from capuchin_yaml.client.reopening import reopen_conversation
 from capuchin_yaml.client.requests import (
     checked_message,
     checked_text,
     deliver,
     envelope,
 )
-from capuchin_yaml.client.visibility import memo_value
+from capuchin_yaml.client.visibility import is_open, memo_value
 from capuchin_yaml.client.watch import Bookmark, Reconnected, Reconnecting, settled, watched
 from capuchin_yaml.engine import contract
 from capuchin_yaml.errors import ConversationBlocked
@@ -36,6 +41,7 @@ from capuchin_yaml.messages import TranscriptEntry, entry_from_json
 _CHOICE_BYTES = 256
 _DIGEST_BYTES = 256
 _ITEM_BYTES = 256
+_CLOSES_S = 60.0
 
 
 class Conversation:
@@ -137,6 +143,49 @@ class Conversation:
         reason = checked_text("the reason", reason, contract.MAX_REASON_BYTES, may_be_blank=True)
         request = contract.Close(**envelope(self._link, self.id, "x", by), reason=reason)
         await deliver(self._link, contract.CLOSE, request)
+
+    async def migrate(self, *, by: str) -> MigrateAnswer:
+        """Take the agent as it is on the worker's disk, from the next turn on.
+
+        A turn that runs keeps the definition it began with. The event `definition_pinned` tells
+        what came of it; a definition that cannot be pinned leaves the old one in force.
+
+        Raises:
+            As `send`.
+        """
+        request = contract.Migrate(**envelope(self._link, self.id, "g", by))
+        answer = await deliver(self._link, contract.MIGRATE, request)
+        return MigrateAnswer(str(answer.get("version") or ""), str(answer.get("hash") or ""))
+
+    async def reopen(self, *, by: str) -> None:
+        """Open a closed conversation again, under its id and with its history.
+
+        Raises:
+            RequestRefused: it is open, or did not end by being closed.
+            ConversationNotFound, WorkerUnavailable, ServerUnavailable, NotSent: as the names say.
+        """
+        await reopen_conversation(self._link, self.id, by=by)
+
+    async def delete(self, *, close_by: str | None = None) -> Deleted:
+        """Delete the conversation: all its runs, and the stored values only it refers to.
+
+        With `close_by` an open one is closed first, by that person. What its tools wrote, logs
+        and backups are not touched.
+
+        Raises:
+            RequestRefused: it is open.
+            ConversationNotFound, ServerUnavailable: as the names say.
+            WorkerUnavailable, NotSent: it could not be closed.
+        """
+        if close_by is not None and await self._is_open():
+            await self.close(by=close_by, reason="deleted")
+            async with asyncio.timeout(_CLOSES_S):
+                while await self._is_open():  # noqa: ASYNC110 the server tells only who asks
+                    await asyncio.sleep(0.05)
+        return await delete_conversation(self._link, self.id)
+
+    async def _is_open(self) -> bool:
+        return is_open((await describe(self._link, self.id)).workflow_execution_info)
 
     async def state(self) -> ConversationState:
         """Read the conversation from its workflow.

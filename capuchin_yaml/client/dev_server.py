@@ -121,6 +121,10 @@ def server_command(home: Home, ports: Ports, *, is_fast: bool) -> list[str]:
     settings = {
         "history.transferProcessorMaxPollRPS": "10000",
         "history.maxInFlightUpdates": "1000",
+        # Why: `delete` waits until the server has written down that a run is through with; every
+        # 30 s by default.
+        "history.transferProcessorUpdateAckInterval": '"3s"',
+        "history.visibilityProcessorUpdateAckInterval": '"3s"',
         # Why: the HTTP API cannot be switched off and takes cross-origin posts; with no allowed
         # host it answers 403, so that no web page can reach a conversation. The slash makes a
         # host that no request can name: a plain name answers whoever controls DNS.

@@ -9,7 +9,7 @@ import asyncio
 import errno
 import os
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ from temporalio.api.enums.v1 import (
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflow.v1 import WorkflowExecutionInfo
+from temporalio.api.workflow.v1 import PendingActivityInfo, WorkflowExecutionInfo
 from temporalio.api.workflowservice.v1 import (
     DescribeTaskQueueRequest,
     DescribeWorkflowExecutionRequest,
@@ -38,6 +38,7 @@ from temporalio.service import RPCError
 
 from capuchin_yaml.client.ids import short_id
 from capuchin_yaml.client.link import READ_TIMEOUT, Link, in_our_words, read
+from capuchin_yaml.engine import contract
 from capuchin_yaml.errors import (
     CapuchinError,
     ConversationBlocked,
@@ -96,6 +97,8 @@ class Probe:
     open: bool
     thinking: bool
     """Whether a step runs or is about to."""
+    paused: bool
+    """Whether its turn is held back because the agent is paused."""
     untaken: bool
     """Whether work waits that no worker has taken."""
     failing: Failing | None
@@ -183,7 +186,8 @@ def probed(
     return Probe(
         info=info,
         open=is_open,
-        thinking=is_open and (has_task or bool(activities)),
+        thinking=is_open and (has_task or (bool(activities) and not is_held(activities))),
+        paused=is_open and not has_task and is_held(activities),
         untaken=is_open
         and (
             (
@@ -196,6 +200,12 @@ def probed(
         last_event_at=iso(newest[0].event_time) if newest else iso(info.start_time),
         newest=newest,
     )
+
+
+def is_held(activities: Sequence[PendingActivityInfo]) -> bool:
+    """Whether all that goes on is the waiting of a paused agent."""
+    names = {a.activity_type.name for a in activities}
+    return names == {contract.UNTIL_RESUMED}
 
 
 async def why_silent(link: Link, conversation: str, silent_s: float) -> CapuchinError | None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowHistory
 from temporalio.service import RPCError
 
-from capuchin_yaml.client.answers import BlockedRow, ConversationRow, Health, InboxRow
+from capuchin_yaml.client.answers import BlockedRow, ConversationRow, Health, InboxRow, Pause
 from capuchin_yaml.client.conversation import Conversation
 from capuchin_yaml.client.diagnosis import SEEN_S, describe, no_worker, workers
+from capuchin_yaml.client.histories import histories
 from capuchin_yaml.client.identity import client_name
 from capuchin_yaml.client.ids import full_id, is_address, is_whole, short_id
 from capuchin_yaml.client.inbox import waiting_rows
 from capuchin_yaml.client.link import Link, in_our_words
 from capuchin_yaml.client.listing import Looks, blocked_rows, conversation_rows
+from capuchin_yaml.client.pausing import pause_agent, paused_agents, resume_agent
 from capuchin_yaml.client.start import start_conversation
 from capuchin_yaml.client.visibility import found_page, of_project, quoted
 from capuchin_yaml.errors import ConversationNotFound
@@ -149,6 +151,46 @@ class Capuchin:
             + (" or one of more" if more or len(ids) > _CANDIDATES else "")
             + "; write more of the id"
         )
+
+    async def pause(self, agent: str, *, by: str, reason: str = "") -> Pause:
+        """Have the agent take up no new turn; messages are accepted and wait.
+
+        Turns that began go on. Works with no worker. Once this returns no worker begins a turn;
+        an agent that was paused before stays so, and the answer tells by whom.
+
+        Raises:
+            RequestRefused: no agent can have this name.
+            ServerUnavailable: the server does not answer.
+        """
+        return await pause_agent(self._link, agent, by=by, reason=reason)
+
+    async def resume(self, agent: str) -> Pause | None:
+        """Let the agent take up turns again; return the pause that ends, None when there was none.
+
+        Raises:
+            As `pause`.
+        """
+        return await resume_agent(self._link, agent)
+
+    async def pauses(self) -> tuple[Pause, ...]:
+        """Return the paused agents.
+
+        Raises:
+            ServerUnavailable: the server does not answer.
+        """
+        return await paused_agents(self._link)
+
+    def histories(
+        self, conversations: Sequence[str] | None = None
+    ) -> AsyncIterator[WorkflowHistory]:
+        """Yield the raw history of every run of these conversations, by whole id.
+
+        Without any, of every open conversation of the project. Payloads are sealed as they lie.
+
+        Raises:
+            ConversationNotFound, ServerUnavailable: as the names say.
+        """
+        return histories(self._link, conversations)
 
     async def inbox(self, limit: int = 200) -> list[InboxRow]:
         """Return what waits for a person, the nearest deadline first; works with no worker.

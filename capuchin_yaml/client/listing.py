@@ -35,6 +35,7 @@ AT_ONCE = 16
 """Conversations that are looked at together."""
 _MOST_REMEMBERED = 2000
 _MOST_PROBED = 200
+_IDS_A_QUERY = 50
 _CLOSED_FROM_OUTSIDE = frozenset(
     {
         WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_TERMINATED,
@@ -105,8 +106,10 @@ async def conversation_rows(
     query = of_project(link, *conditions)
     rows: list[ConversationRow] = []
     token = b""
+    listed: set[str] = set()
     while len(rows) < limit:
         found, token = await found_page(link, query, page_rows=max(limit, 20), token=token)
+        found = await _newest_runs(link, found, listed)
         page = await _rows(link, found, looks, max_age_s)
         rows += [row for row in page if status is None or row.status == status]
         if not token:
@@ -136,6 +139,27 @@ async def blocked_rows(link: Link) -> list[BlockedRow]:
                 BlockedRow(conversation, agent, failing.attempt, failing.failure, failing.since)
             )
     return rows
+
+
+async def _newest_runs(
+    link: Link, found: list[WorkflowExecutionInfo], listed: set[str]
+) -> list[WorkflowExecutionInfo]:
+    """Leave out the closed runs of conversations that were opened again; fills `listed`."""
+    newest: dict[str, WorkflowExecutionInfo] = {}
+    for info in found:
+        conversation = info.execution.workflow_id
+        known = newest.get(conversation)
+        if known is None or info.start_time.ToNanoseconds() > known.start_time.ToNanoseconds():
+            newest[conversation] = info
+    closed = [c for c, info in newest.items() if c not in listed and not is_open(info)]
+    for some in (closed[i : i + _IDS_A_QUERY] for i in range(0, len(closed), _IDS_A_QUERY)):
+        query = f"WorkflowId IN ({', '.join(quoted(c) for c in some)})"
+        running, _ = await found_page(link, f"{query} AND ExecutionStatus = 'Running'")
+        for info in running:
+            newest.pop(info.execution.workflow_id, None)
+    kept = [info for c, info in newest.items() if c not in listed]
+    listed |= newest.keys()
+    return kept
 
 
 async def _rows(
@@ -213,4 +237,6 @@ def _status(info: WorkflowExecutionInfo, seen: Probe | None) -> tuple[Conversati
         return "waiting", ""
     if seen is not None and not seen.open:
         return "closed", ""
+    if seen is not None and seen.paused:
+        return "waiting", "its agent is paused"
     return ("thinking" if seen is not None and seen.thinking else "idle"), ""

@@ -12,7 +12,15 @@ from temporalio.client import WorkflowQueryFailedError
 from temporalio.common import QueryRejectCondition
 from temporalio.service import RPCError, RPCStatusCode
 
-from capuchin_yaml.client.diagnosis import UNTAKEN_S, attended, no_worker, why_silent, workers
+from capuchin_yaml.client.diagnosis import (
+    UNTAKEN_S,
+    Failing,
+    attended,
+    blocked,
+    no_worker,
+    why_silent,
+    workers,
+)
 from capuchin_yaml.client.link import Link, in_our_words
 from capuchin_yaml.client.requests import sealed
 from capuchin_yaml.engine.contract import Ask
@@ -23,11 +31,14 @@ from capuchin_yaml.errors import (
     RequestRefused,
     UnsafeState,
 )
+from capuchin_yaml.terminal_text import one_line
 
 _log = logging.getLogger(__name__)
 
 _QUERY_TIMEOUT = timedelta(seconds=15)
 _LOOK_EVERY_S = 2.5
+_SDK_RULE = "[TMPRL"
+"""Begins what the SDK says of code that cannot replay a history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +83,10 @@ async def ask(
             link, conversation, question, look_every_s=_LOOK_EVERY_S, must_answer=True
         )
     except WorkflowQueryFailedError as error:
+        if error.message.startswith(_SDK_RULE):
+            # Why: no task fails as long as nobody writes; the code fails on whoever reads.
+            failing = Failing(0, one_line(error.message, 300), "")
+            raise blocked(link, conversation, failing) from error
         raise RequestRefused(error.message) from error
     except StoredValueMissing as error:
         raise UnsafeState(str(error)) from error

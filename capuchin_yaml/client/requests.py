@@ -239,11 +239,10 @@ async def _open_again(link: Link, conversation: str) -> str:
 
 
 def _ended(link: Link, conversation: str, how: str) -> RequestRefused:
-    agent = agent_of(link.project, conversation)
+    agent, name = agent_of(link.project, conversation), short_id(link.project, conversation)
+    again = f"`capuchin reopen {name}` opens it again, " if how == "is closed" else ""
     return RequestRefused(
-        f"conversation {short_id(link.project, conversation)!r} {how}; opening it again"
-        f" (`reopen`) is not carried out in this version: start a new one with"
-        f" `capuchin chat {agent}`"
+        f"conversation {name!r} {how}; {again}`capuchin chat {agent}` starts a new one"
     )
 
 

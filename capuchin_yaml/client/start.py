@@ -10,7 +10,10 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
+from temporalio.api.workflowservice.v1 import (
+    GetWorkflowExecutionHistoryRequest,
+    GetWorkflowExecutionHistoryResponse,
+)
 from temporalio.client import WithStartWorkflowOperation
 from temporalio.common import (
     SearchAttributeKey,
@@ -41,7 +44,7 @@ from capuchin_yaml.terminal_text import one_line
 MEMO_STARTED = "CapuchinStarted"
 """When the first run was started, UTC, ISO 8601; only the client writes and reads it."""
 TITLE_CHARACTERS = 60
-_TASK_TIMEOUT = timedelta(seconds=5)
+TASK_TIMEOUT = timedelta(seconds=5)
 _DRAWS = 5
 _LOOK_FOR_WORKER_S = 0.5
 
@@ -139,9 +142,9 @@ async def _start_silently(
             task_queue=link.queue,
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-            task_timeout=_TASK_TIMEOUT,
+            task_timeout=TASK_TIMEOUT,
             memo=_memo(start, ""),
-            search_attributes=_search_attributes(start),
+            search_attributes=search_attributes(start),
             rpc_timeout=timeout,
         )
     except WorkflowAlreadyStartedError:
@@ -161,9 +164,9 @@ async def _start_with(
         task_queue=link.queue,
         id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
         id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-        task_timeout=_TASK_TIMEOUT,
+        task_timeout=TASK_TIMEOUT,
         memo=_memo(start, message.text),
-        search_attributes=_search_attributes(start),
+        search_attributes=search_attributes(start),
     )
     try:
         return await link.temporal.execute_update_with_start_workflow(
@@ -199,11 +202,19 @@ async def _is_ours(link: Link, start: contract.StartConversation) -> None:
         lambda: service.get_workflow_execution_history(request, retry=False, timeout=READ_TIMEOUT),
         start.conversation,
     )
-    started = answer.history.events[0].workflow_execution_started_event_attributes
+    found = await started_with(link, answer)
+    if found is None or found.get("id") != start.id:
+        raise _IdTaken
+
+
+async def started_with(
+    link: Link, first_page: GetWorkflowExecutionHistoryResponse
+) -> Mapping[str, Any] | None:
+    """Return the request that a run was started with; None when the seal is not ours."""
+    started = first_page.history.events[0].workflow_execution_started_event_attributes
     for value in await link.temporal.data_converter.decode(started.input.payloads):
-        if isinstance(value, Mapping) and value.get("id") == start.id:
-            return
-    raise _IdTaken
+        return value if isinstance(value, Mapping) else None
+    return None
 
 
 async def _withdraw(link: Link, start: contract.StartConversation) -> None:
@@ -222,7 +233,8 @@ def _memo(start: contract.StartConversation, text: str) -> dict[str, str]:
     }
 
 
-def _search_attributes(start: contract.StartConversation) -> TypedSearchAttributes:
+def search_attributes(start: contract.StartConversation) -> TypedSearchAttributes:
+    """What lists find the conversation by, from its first moment."""
     values = {
         contract.SA_PROJECT: start.project,
         contract.SA_AGENT: start.agent,

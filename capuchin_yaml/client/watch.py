@@ -26,7 +26,7 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.service import RPCError, RPCStatusCode
 
 from capuchin_yaml.client.answers import ConversationState
-from capuchin_yaml.client.diagnosis import UNTAKEN_S, describe, why_silent
+from capuchin_yaml.client.diagnosis import UNTAKEN_S, describe, is_held, why_silent
 from capuchin_yaml.client.link import TRANSIENT, Link, in_our_words
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.storage import StoredValueMissing
@@ -144,7 +144,8 @@ class HistoryFeed:
         self._run_id = info.execution.run_id
         is_marked = self._bookmark.run_id == self._run_id
         self._token = self._bookmark.token if is_marked else b""
-        self.busy = bool(description.pending_activities) or description.HasField(
+        activities = description.pending_activities
+        self.busy = (bool(activities) and not is_held(activities)) or description.HasField(
             "pending_workflow_task"
         )
         self.ended = info.status != WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING
@@ -273,7 +274,8 @@ class HistoryFeed:
             self._more_to_come = self._task_runs = self._turn_ends = self._told_ahead = False
             self._step_result = None
         elif kind in _MORE_TO_COME:
-            self._more_to_come = True
+            scheduled = event.activity_task_scheduled_event_attributes
+            self._more_to_come = scheduled.activity_type.name != contract.UNTIL_RESUMED
             self._task_runs = kind == _TASK_SCHEDULED
         elif kind == _STEP_COMPLETED and event.event_id < _AHEAD_UNTIL:
             self._step_result = event.activity_task_completed_event_attributes.result

@@ -86,6 +86,7 @@ def _bind_limits(reading: Reading) -> Limits:
             ("limits", "max_parallel_calls"), default.max_parallel_calls
         ),
         same_call=reading.whole(("limits", "same_call"), default.same_call),
+        idle_close_s=reading.duration_s(("limits", "idle_close")),
     )
 
 

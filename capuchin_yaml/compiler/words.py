@@ -15,7 +15,6 @@ LATER_KEYS: Mapping[Place, frozenset[str]] = {
     "approval": frozenset(
         {"rules", "approvers", "quorum", "exclude_requester", "escalate_to", "remind"}
     ),
-    "limits": frozenset({"idle_close"}),
     "price": frozenset({"input", "output", "unit"}),
     "tools[]": frozenset({"agent", "variables"}),
 }

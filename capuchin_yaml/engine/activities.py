@@ -21,6 +21,8 @@ from capuchin_yaml.compiler.template import render_prompt
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.agents import AgentTable
 from capuchin_yaml.engine.failures import definition_failure, model_failure
+from capuchin_yaml.engine.pauses import PauseBook
+from capuchin_yaml.engine.scrub import Scrubber
 from capuchin_yaml.engine.state import chained
 from capuchin_yaml.engine.window import WindowCache
 from capuchin_yaml.errors import CapuchinError, PluginUnavailable
@@ -39,6 +41,7 @@ from capuchin_yaml.messages import (
 )
 from capuchin_yaml.models.adapter import ModelAdapter
 from capuchin_yaml.models.registry import REHEARSAL, open_model
+from capuchin_yaml.policy.grants import Grants
 from capuchin_yaml.policy.judge import InstalledTool, judge_calls
 from capuchin_yaml.spec import AgentSpec, JsonValue, canonical_json
 from capuchin_yaml.tools.registry import Registry
@@ -69,8 +72,10 @@ class Activities:
     agents: AgentTable
     registry: Registry
     models: ModelSettings
+    pauses: PauseBook
     roll_over_events: int = contract.ROLL_OVER_EVENTS
     windows: WindowCache = field(default_factory=WindowCache)
+    scrubber: Scrubber = field(default_factory=Scrubber)
     _adapters: dict[tuple[str, str], ModelAdapter] = field(default_factory=dict)
 
     @activity.defn(name=contract.PIN_DEFINITION)
@@ -107,6 +112,7 @@ class Activities:
             request.injected,
             request.calls,
             self._installed,
+            Grants(request.grants, request.now),
         )
 
     def _installed(self, identity: str) -> InstalledTool | None:
@@ -123,6 +129,7 @@ class Activities:
             distribution=package.distribution,
             distribution_version=package.distribution_version,
             needs_approval=tool.needs_approval,
+            has_preview=tool.preview is not None,
         )
 
     @activity.defn(name=contract.CALL_MODEL)
@@ -130,6 +137,10 @@ class Activities:
         """One reply of the model, as the transcript entry it becomes."""
         check_origin(request, contract.CallModel)
         pinned = await self.windows.definition(self.client, request)
+        if request.pausable_in:
+            paused = await self.pauses.paused(request.pausable_in, pinned.spec.name)
+            if paused is not None:
+                return {"paused": paused}
         digest, entries = await self.windows.window(self.client, request)
         spec = pinned.spec
         try:
@@ -189,10 +200,12 @@ class Activities:
 
     async def _beat(self, words: list[str]) -> None:
         attempt, said, quiet_s = activity.info().attempt, 0, 0.0
+        # Why: what looks like the beginning of a secret waits for the words after it.
+        stream = self.scrubber.stream()
         text = ""
         while True:
             if len(words) > said or quiet_s >= 1.0 or not said:
-                text += "".join(words[said:])
+                text += stream.feed("".join(words[said:]))
                 said, quiet_s = len(words), 0.0
                 tail = text.encode("utf-8", "replace")[-TAIL_BYTES:].decode("utf-8", "ignore")
                 activity.heartbeat(

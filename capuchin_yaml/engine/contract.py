@@ -19,12 +19,17 @@ DECIDE = "decide"
 CANCEL_TURN = "cancel_turn"
 CLOSE = "close"
 LATE_RESULT = "late_result"
+MIGRATE = "migrate"
+REVOKE = "revoke"
+CLAIM = "claim"
 
 # Queries; each takes exactly one sealed `Ask`.
 STATE = "state"
 EVENTS = "events"
 TRANSCRIPT = "transcript"
 DEFINITION = "definition"
+CLOSED_STATE = "closed_state"
+"""What a closed run hands on to the run that opens it again."""
 
 INLINE = "capuchin-inline"
 """Payload metadata key of what external storage leaves alone."""
@@ -34,6 +39,9 @@ PIN_DEFINITION = "pin_definition"
 JUDGE = "judge"
 CALL_MODEL = "call_model"
 CALL_TOOL = "call_tool"
+PREVIEW_TOOL = "preview_tool"
+UNTIL_RESUMED = "until_resumed"
+FETCH_CLOSED = "fetch_closed"
 
 # Error types of ApplicationError, in one place so that raise and handling cannot diverge.
 REFUSED = "Refused"
@@ -44,6 +52,8 @@ MODEL_REJECTED = "ModelRejected"
 MODEL_UNAVAILABLE = "ModelUnavailable"
 NO_DEFINITION = "NoDefinition"
 CONVERSATION_FAILED = "ConversationFailed"
+PAUSED = "Paused"
+"""The agent takes up no turn now; asked again until it does."""
 
 # Search attributes, and the memo keys of lists and inbox.
 SA_PROJECT = "CapuchinProject"
@@ -73,6 +83,8 @@ MEMO_ARGUMENTS = 200
 
 MAX_MESSAGE_BYTES = 256 * 1024
 MAX_RESULT_BYTES = 64 * 1024
+MAX_RECEIPT_BYTES = 16 * 1024
+MAX_PREVIEW_BYTES = 4 * 1024
 MAX_REASON_BYTES = 8 * 1024
 MAX_START_BYTES = 64 * 1024
 PAGE_BYTES = 512 * 1024
@@ -80,6 +92,12 @@ PAGE_BYTES = 512 * 1024
 REQUEST_AGE_S = 600.0
 """Oldest request that is still taken, and most that a clock may be ahead; answers by id are
 kept for twice as long, so a recorded request can never be played back as a new one."""
+CLAIM_S = 300.0
+"""How long a claim is shown."""
+MAX_EDIT_BYTES = 64 * 1024
+MAX_GRANTS = 100
+"""Grants that one conversation may hold."""
+MAX_GRANT_TIMES = 1_000
 MAX_QUEUED = 100
 """Messages that may wait behind the running turn."""
 MAX_RECENT_REQUESTS = 5_000
@@ -124,6 +142,8 @@ class StartConversation(Request):
     """Empty for the first run; a later run is refused when it does not name its chain."""
     carried: Mapping[str, JsonValue] | None = None
     """State of the run before; None for the first."""
+    reopens: str = ""
+    """The closed run that a first run opens again; its state is fetched by a worker."""
 
 
 NO_START = StartConversation(
@@ -150,6 +170,11 @@ class Decide(Request):
     reason: str = ""
     result: str = ""
     """For the choice `happened`: what the tool would have answered."""
+    arguments: str = ""
+    """For the choice `edit`: the JSON object that shall run instead, judged like the model's."""
+    grant: Mapping[str, JsonValue] | None = None
+    """For the choice `approve`: what else it allows in this conversation,
+    `{scope: call or tool, times: most uses or None, until: UTC time or None}`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +190,25 @@ class Close(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Revoke(Request):
+    """Take a grant back; calls that it let through already are not undone."""
+
+    grant: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim(Request):
+    """Say that one is looking at an item; binds nobody and fades after five minutes."""
+
+    item: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migrate(Request):
+    """Take the agent as it is on the worker's disk, from the next turn on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LateResult(Request):
     """A worker reports a one-attempt call that ended after the server had given it up."""
 
@@ -172,6 +216,8 @@ class LateResult(Request):
     digest: str
     status: str
     text: str
+    artifacts: Mapping[str, JsonValue] = field(default_factory=dict)
+    receipt: Mapping[str, JsonValue] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +241,25 @@ class PinDefinition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPause:
+    """Ask whether the agent takes up new turns now."""
+
+    conversation: str
+    run_id: str
+    project: str
+    agent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchClosed:
+    """Ask a closed run of the same conversation for its state."""
+
+    conversation: str
+    run_id: str
+    closed_run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
     """Ask for the verdicts on the calls of one reply; none of it enters history."""
 
@@ -205,6 +270,10 @@ class Judge:
     injected: Mapping[str, JsonValue]
     calls: tuple[Mapping[str, JsonValue], ...]
     """Each `{call_id, tool, input, problem}`, `tool` being the name as the model wrote it."""
+    grants: tuple[Mapping[str, JsonValue], ...] = ()
+    """What persons allowed in this conversation, oldest first; see `policy.grants`."""
+    now: str = ""
+    """The workflow's time, UTC, ISO 8601."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +291,11 @@ class CallModel:
     new_entries: tuple[Mapping[str, JsonValue], ...]
     first_call: int
     """Number that the reply's first tool call gets."""
+    pin: int = 1
+    """How often the definition was pinned; each time the prompt may differ."""
+    pausable_in: str = ""
+    """At a turn's first step the project, in which the agent may be paused: then the answer is
+    `{paused}` and no model is asked. Empty for later steps: a turn that began goes on."""
     stream: bool = True
 
 
@@ -248,6 +322,25 @@ class CallTool:
     entry: int
     """Which entry into the tool this is, from 1; a second one follows only a decision to run
     again, or a word that the tool was never entered."""
+    preview_hash: str = ""
+    """Of the preview that was shown when a person was asked; empty when there was none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewTool:
+    """Ask what one call would do, before a person is asked whether it may."""
+
+    conversation: str
+    run_id: str
+    first_run_id: str
+    call_id: str
+    n: int
+    tool: str
+    arguments: str
+    digest: str
+    definition_hash: str
+    config: Mapping[str, JsonValue]
+    injected: Mapping[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)

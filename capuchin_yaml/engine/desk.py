@@ -47,6 +47,9 @@ class Desk:
         by: str = "",
         client: str = "",
         reason: str = "",
+        arguments: str = "",
+        grant: dict[str, JsonValue] | None = None,
+        receipt: dict[str, JsonValue] | None = None,
     ) -> dict[str, JsonValue]:
         """Take the item off the desk with its one decision, and return that."""
         item = self._c.items.pop(item_id)
@@ -60,6 +63,7 @@ class Desk:
             "reason": reason,
             "proven": False,
             "client": client,
+            "arguments": arguments,
         }
         self._c.record_decision(item_id, decision)
         self._log.add(
@@ -71,6 +75,9 @@ class Desk:
             client=client,
             reason=reason,
             waited_s=round((now - asked).total_seconds(), 3),
+            arguments=arguments,
+            grant=grant,
+            receipt=receipt,
         )
         return decision
 

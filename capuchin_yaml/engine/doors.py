@@ -7,12 +7,14 @@ server turns into a clean rejection that leaves no trace in history.
 from __future__ import annotations
 
 import dataclasses
+import json
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
 from temporalio.exceptions import ApplicationError
 
 from capuchin_yaml.engine import contract
+from capuchin_yaml.engine.state import size_bytes
 from capuchin_yaml.items import CHOICES
 
 R = TypeVar("R", bound=contract.Request)
@@ -32,7 +34,17 @@ def read_start(given: tuple[Any, ...]) -> contract.StartConversation:
         return contract.NO_START
     known = {f.name for f in dataclasses.fields(contract.StartConversation)}
     value = {k: v for k, v in given[0].items() if k in known}
-    texts = ("conversation", "id", "by", "client", "sent_at", "agent", "project", "first_run_id")
+    texts = (
+        "conversation",
+        "id",
+        "by",
+        "client",
+        "sent_at",
+        "agent",
+        "project",
+        "first_run_id",
+        "reopens",
+    )
     maps = ("variables", "injected")
     try:
         start = contract.StartConversation(**value)
@@ -94,6 +106,7 @@ def check_decision(
     request: contract.Decide,
     item: dict[str, Any] | None,
     decided: dict[str, Any] | None,
+    now: datetime,
 ) -> None:
     """Refuse a decision about no item, about another revision, or that the item does not offer."""
     for name in ("item", "digest", "choice"):
@@ -112,6 +125,53 @@ def check_decision(
             f"{request.item} is not what was shown: it is now revision {item['revision']} "
             f"with digest {item['digest'][:12]}; look at it again"
         )
+    _check_edit(request)
+    _check_grant(request, item, now)
+
+
+def check_name(name: str, value: Any) -> None:
+    """Refuse a name of something that is blank, broken or too long."""
+    _check_text(name, value, MAX_NAME_BYTES)
+
+
+def _check_edit(request: contract.Decide) -> None:
+    if request.choice != "edit":
+        if request.arguments:
+            refuse("only the choice edit takes arguments")
+        return
+    _check_text("arguments", request.arguments, contract.MAX_EDIT_BYTES)
+    try:
+        value = json.loads(request.arguments)
+    except (ValueError, RecursionError) as error:
+        refuse(f"the arguments are no JSON: {error}")
+    if not isinstance(value, dict):
+        refuse("the arguments must be a JSON object")
+
+
+def _check_grant(request: contract.Decide, item: dict[str, Any], now: datetime) -> None:
+    grant: Any = request.grant
+    if grant is None:
+        return
+    if request.choice != "approve" or item["kind"] != "approval":
+        refuse("only an approve of a call may allow more than this once")
+    if not isinstance(grant, dict) or grant.get("scope") not in ("call", "tool"):
+        refuse("a grant has the scope call or tool")
+    times, until = grant.get("times"), grant.get("until")
+    if times is None and until is None:
+        refuse("a grant ends after a number of times or at a time; give one of them")
+    if times is not None and not (
+        isinstance(times, int)
+        and not isinstance(times, bool)
+        and 1 <= times <= contract.MAX_GRANT_TIMES
+    ):
+        refuse(f"a grant is for 1 to {contract.MAX_GRANT_TIMES} times")
+    if until is not None:
+        try:
+            later = datetime.fromisoformat(until) > now
+        except (ValueError, TypeError):
+            refuse("a grant ends at a time with a zone")
+        if not later:
+            refuse("a grant must end later than now")
 
 
 def check_reason(reason: str) -> None:
@@ -124,6 +184,12 @@ def check_late(request: contract.LateResult) -> None:
     for name in ("call_id", "digest", "status"):
         _check_text(name, getattr(request, name), MAX_NAME_BYTES)
     _check_text("text", request.text, contract.MAX_RESULT_BYTES + 4096, blank=True)
+    for name in ("artifacts", "receipt"):
+        value = getattr(request, name)
+        if value is not None and not isinstance(value, dict):
+            refuse(f"{name} must be an object")
+        if size_bytes(value) > contract.MAX_RECEIPT_BYTES:
+            refuse(f"{name} is over {contract.MAX_RECEIPT_BYTES // 1024} KB")
     if request.status not in ("ok", "error"):
         refuse(f"status {request.status!r} is neither ok nor error")
 

@@ -1,13 +1,21 @@
-"""The workflow sandbox of the SDK, entered once for each task instead of once for each payload.
+"""The workflow sandbox of the SDK, entered once for each task instead of once for each payload,
+and kept from a course that no replay could take.
 
 The SDK asks every workflow instance for the serialization context of each payload, three times
 over, and the sandboxed instance enters the sandbox to answer. Our converter seals without a
 context and keeps large values itself, so the answer never matters. A quarter of the worker's own
 processor time went there; docs/explanation/speed.md has the figures.
+
+Local activities: when a query rides on the task that runs one, the SDK answers the query first
+and tells the workflow of the result in the task after, together with updates that came meanwhile
+and after them. A replay may tell the result before them, so the history would block the talk for
+good. Such a task is given back: the server sends it again, from the history, in the order that
+every later replay has, too. tests/engine/test_change.py races for it and replays.
 """
 
 from __future__ import annotations
 
+from temporalio.api.enums.v1 import WorkflowTaskFailedCause
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.converter import StorageDriverStoreContext
@@ -41,8 +49,13 @@ class _WithoutContexts(WorkflowInstance):
 
     def __init__(self, sandboxed: WorkflowInstance) -> None:
         self._sandboxed = sandboxed
+        self._was_asked = False
 
     def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
+        was_asked = self._was_asked
+        self._was_asked = any(job.HasField("query_workflow") for job in act.jobs)
+        if was_asked and not act.is_replaying and _is_mixed(act):
+            return _given_back(act)
         return self._sandboxed.activate(act)
 
     def get_serialization_context(self, command_info: object) -> None:
@@ -56,3 +69,24 @@ class _WithoutContexts(WorkflowInstance):
 
     def get_thread_id(self) -> int | None:
         return self._sandboxed.get_thread_id()
+
+
+def _is_mixed(act: WorkflowActivation) -> bool:
+    """Whether a local activity's result comes together with something else than queries."""
+    results = others = 0
+    for job in act.jobs:
+        if job.HasField("resolve_activity") and job.resolve_activity.is_local:
+            results += 1
+        elif not job.HasField("query_workflow"):
+            others += 1
+    return bool(results and others)
+
+
+def _given_back(act: WorkflowActivation) -> WorkflowActivationCompletion:
+    completion = WorkflowActivationCompletion(run_id=act.run_id)
+    completion.failed.failure.message = "given back: its order depends on a query"
+    # Why this cause: it says that the code is well (client/diagnosis.py).
+    completion.failed.force_cause = (
+        WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_STICKY_TASK_QUEUE
+    )
+    return completion

@@ -58,6 +58,11 @@ class SealingCodec(PayloadCodec):
         self._key = key
         self._store = store
 
+    @property
+    def store(self) -> StorageDriver | None:
+        """Where large values are kept; None keeps all in history."""
+        return self._store
+
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
         """Move large payloads to the store and seal all."""
         out = []

@@ -35,10 +35,14 @@ class Call:
     reason: str = ""
     gated: bool = False
     stage: str = "new"
-    """new → (asked) → ready → running → done; `unknown` waits for an outcome."""
+    """new → (preview → asked) → ready → running → done; `unknown` waits for an outcome."""
     item_id: str = ""
     revision: int = 1
     outcome_revision: int = 0
+    requested_by: str = ""
+    """The person who wrote the arguments; empty for the model."""
+    before: str = ""
+    """The model's arguments, when a person changed them."""
     entries: int = 0
     """Times a worker was asked to enter the tool."""
     unavailable: int = 0
@@ -46,6 +50,11 @@ class Call:
     status: str = ""
     text: str = ""
     duration_s: float | None = None
+    artifacts: dict[str, JsonValue] = field(default_factory=dict)
+    receipt: dict[str, JsonValue] | None = None
+    has_preview: bool = False
+    preview: str = ""
+    preview_hash: str = ""
     late: dict[str, JsonValue] | None = None
 
 
@@ -69,6 +78,12 @@ class Turn:
     calls: list[Call] = field(default_factory=list)
     cancelled_by: str | None = None
 
+    def allow(self, limits: Mapping[str, JsonValue]) -> None:
+        """Set what the turn may do before a person is asked."""
+        self.steps_allowed = int(limits["max_steps"])
+        self.calls_allowed = int(limits["max_tool_calls"])
+        self.same_allowed = int(limits["same_call"])
+
 
 @dataclass(slots=True)
 class Definition:
@@ -79,6 +94,8 @@ class Definition:
     model: str
     system: str
     roll_over_events: int
+    pin: int = 1
+    """How often one was pinned, this one included."""
 
 
 @dataclass(slots=True)
@@ -114,6 +131,9 @@ class Conversation:
     decided: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
     loose_calls: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
     """Calls of ended turns whose outcome is still unknown, by item id."""
+    grants: list[dict[str, JsonValue]] = field(default_factory=list)
+    """What persons allowed beforehand: `{id, scope, tool, digest, left, until, by, at}`."""
+    grants_given: int = 0
     notes: list[str] = field(default_factory=list)
     """What the model is told before the next message."""
     seen: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
@@ -128,6 +148,10 @@ class Conversation:
     title: str = ""
     updated_at: str = ""
     closing: dict[str, JsonValue] | None = None
+    paused: dict[str, JsonValue] | None = None
+    """Who holds the next turn back, since when and why: `{by, at, reason}`."""
+    migrating: dict[str, JsonValue] | None = None
+    """Who asked for the definition on disk, to be pinned before the next turn."""
 
     def __post_init__(self) -> None:
         if not self.window_digest:
@@ -200,6 +224,13 @@ class Conversation:
                 "known_digest": window_start(self.id, self.first_entry + dropped),
             }
         return value
+
+    def become(self, closed: Conversation) -> None:
+        """Go on as a closed conversation, opened again: nothing runs, waits or is allowed."""
+        for f in dataclasses.fields(self):
+            setattr(self, f.name, getattr(closed, f.name))
+        self.closing = self.turn = self.paused = self.migrating = None
+        self.queue, self.items, self.loose_calls, self.grants = [], {}, {}, []
 
     @classmethod
     def resume(cls, value: Mapping[str, Any]) -> Conversation:

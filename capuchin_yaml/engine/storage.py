@@ -28,7 +28,7 @@ class StoredValueMissing(RuntimeError):
 class FolderStore(StorageDriver):
     """Values under their SHA-256 in a folder that only this user reads.
 
-    Every worker and client of a project must see the same folder. Nothing is ever deleted.
+    Every worker and client of a project must see the same folder. Only `drop` deletes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -43,6 +43,8 @@ class FolderStore(StorageDriver):
         digest = hashlib.sha256(data).hexdigest()
         target = self._path(digest)
         if target.exists():
+            # Why: whoever sweeps the store leaves what was needed again since it began.
+            os.utime(target)
             return digest
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=".new-")
@@ -76,6 +78,25 @@ class FolderStore(StorageDriver):
         if hashlib.sha256(data).hexdigest() != digest:
             raise StoredValueMissing(f"value {digest[:12]}… in {self.folder} was changed")
         return data
+
+    def has(self, digest: str) -> bool:
+        """Whether a value is kept under `digest`."""
+        return _DIGEST.fullmatch(digest) is not None and self._path(digest).is_file()
+
+    def drop(self, digest: str, *, unless_touched_since: float) -> bool:
+        """Delete a value that nobody refers to; False when somebody kept it again since then.
+
+        Raises:
+            OSError: it cannot be deleted.
+        """
+        path = self._path(digest)
+        try:
+            if path.stat().st_mtime >= unless_touched_since:
+                return False
+            path.unlink()
+        except FileNotFoundError:
+            return False
+        return True
 
     async def store(
         self, context: StorageDriverStoreContext, payloads: Sequence[Payload]

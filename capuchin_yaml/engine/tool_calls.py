@@ -7,6 +7,7 @@ another run exactly where it was.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -17,9 +18,13 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.desk import Desk
+from capuchin_yaml.engine.late_results import LateResults
 from capuchin_yaml.engine.log import Log
+from capuchin_yaml.engine.preview import request_fields, show
+from capuchin_yaml.engine.roll_over import RollOver
 from capuchin_yaml.engine.state import Call, Conversation, Turn
 from capuchin_yaml.events import ToolEnded, ToolRequested, ToolStarted
+from capuchin_yaml.items import shown_digest
 from capuchin_yaml.messages import ResultStatus
 from capuchin_yaml.spec import JsonValue
 
@@ -44,7 +49,7 @@ class ToolCalls:
         log: Log,
         desk: Desk,
         judge: Judge,
-        roll_over_due: Callable[[], bool],
+        roll_over_due: RollOver,
     ) -> None:
         self._c = conversation
         self._start = start
@@ -52,6 +57,7 @@ class ToolCalls:
         self._desk = desk
         self._judge = judge
         self._roll_over_due = roll_over_due
+        self.late = LateResults(conversation, desk)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._activities: dict[str, asyncio.Task[Any]] = {}
         self._given_up: set[asyncio.Task[None]] = set()
@@ -94,6 +100,8 @@ class ToolCalls:
         call.arguments = str(verdict["arguments"])
         call.digest = str(verdict["digest"])
         call.distribution = str(verdict["distribution"])
+        call.has_preview = bool(verdict.get("preview"))
+        call.preview = call.preview_hash = ""
         self._log.add(
             ToolRequested,
             call_id=call.call_id,
@@ -114,6 +122,13 @@ class ToolCalls:
                 self.end(call, "invalid", f"The call was not run: {call.reason}")
 
     def ask(self, call: Call) -> None:
+        """Ask a person about a call; a tool that can says first what it would do."""
+        if call.has_preview:
+            call.stage = "preview"
+        else:
+            self._open_approval(call)
+
+    def _open_approval(self, call: Call) -> None:
         """Put the approval of a call on the desk."""
         tool, definition = self._tool(call), self._c.definition
         assert definition is not None
@@ -128,7 +143,9 @@ class ToolCalls:
                 "id": call.item_id,
                 "kind": "approval",
                 "conversation": self._c.id,
-                "digest": call.digest,
+                "digest": shown_digest(call.digest, call.preview_hash),
+                "call_digest": call.digest,
+                "preview": call.preview,
                 "revision": call.revision,
                 "title": f"run {call.tool}",
                 "requested_at": now.isoformat(),
@@ -171,6 +188,8 @@ class ToolCalls:
             "injected": dict(self._start.injected),
             "definition_hash": self._c.definition.hash,
             "reason": call.reason,
+            "requested_by": call.requested_by or "the model",
+            "before": call.before,
         }
 
     # stages
@@ -178,19 +197,70 @@ class ToolCalls:
     async def _drive(self, turn: Turn, call: Call) -> None:
         while call.stage != "done":
             match call.stage:
+                case "preview":
+                    await self._preview(turn, call)
                 case "asked":
                     self._take_approval(turn, call, await self._desk.wait(call.item_id))
                 case "unknown":
                     decision = await self._desk.wait(call.item_id)
                     if call.stage == "unknown":  # else its turn was cancelled meanwhile
                         self._take_outcome(call, decision)
+                case "edited":
+                    await self._take_edit(turn, call)
                 case _:
                     await self._run(turn, call)
+
+    async def _preview(self, turn: Turn, call: Call) -> None:
+        """Let the tool say what the call would do, then ask a person."""
+        await workflow.wait_condition(
+            lambda: turn.cancelled_by is not None or not self._roll_over_due()
+        )
+        if turn.cancelled_by is None:
+            self._busy += 1
+            fields = request_fields(self._c, self._start, call, self._tool(call))
+            showing = asyncio.ensure_future(show(call, fields))
+            self._activities[call.call_id] = showing
+            try:
+                await showing
+            finally:
+                self._activities.pop(call.call_id, None)
+                self._busy -= 1
+        if turn.cancelled_by is None:
+            self._open_approval(call)
+        else:
+            self.end(call, "cancelled", "The turn was cancelled before this call was decided.")
+
+    async def _take_edit(self, turn: Turn, call: Call) -> None:
+        """Judge what a person wrote instead; their edit is their approval of it.
+
+        What cannot run is asked again as it was, with the reason.
+        """
+        decision = self._desk.decision(call.item_id) or {}
+        written, by = str(decision["arguments"]), str(decision["by"])
+        earlier = (call.input, call.problem, call.arguments)
+        call.input, call.problem, call.arguments = json.loads(written), None, ""
+        [verdict] = await self._judge([call])
+        if turn.cancelled_by is not None:
+            self.end(call, "cancelled", "The turn was cancelled before this call ran.")
+            return
+        call.revision += 1
+        if verdict["verdict"] == "invalid":
+            call.input, call.problem, call.arguments = earlier
+            call.reason = f"the arguments that {by} wrote cannot run: {verdict['reason']}"
+            self.ask(call)
+            return
+        call.before = call.before or earlier[2]
+        call.requested_by = by
+        self.apply(call, verdict)
+        if call.stage != "done":
+            call.stage = "approved"
 
     def _take_approval(self, turn: Turn, call: Call, decision: dict[str, JsonValue]) -> None:
         match decision["choice"]:
             case "approve":
                 call.stage = "approved"
+            case "edit":
+                call.stage = "edited"
             case "deny":
                 reason = f" The reason given: {decision['reason']}" if decision["reason"] else ""
                 self.end(
@@ -314,16 +384,17 @@ class ToolCalls:
         try:
             await workflow.wait_condition(lambda: activity.done() or turn.cancelled_by is not None)
             await self._ended(activity)
+            self._roll_over_due.measure()
         finally:
             self._activities.pop(call.call_id, None)
         if not activity.done():
             self._given_up.add(asyncio.ensure_future(self._settle_later(call, activity)))
-            self._loosen(call)
+            self._stopped(turn, call, tool, "its worker did not say how it ended")
             return
         try:
             outcome = activity.result()
         except asyncio.CancelledError:
-            self._stopped(turn, call, tool, "the turn was cancelled while the call was running")
+            self._stopped(turn, call, tool, "its worker did not say how it ended")
         except ActivityError as error:
             self._stopped(turn, call, tool, _why(error))
         else:
@@ -343,37 +414,31 @@ class ToolCalls:
         await workflow.wait_condition(activity.done)
         outcome = None if activity.cancelled() or activity.exception() else activity.result()
         if isinstance(outcome, dict) and outcome.get("status") in ("ok", "error"):
-            self.take_late(call.call_id, call.digest, outcome["status"], str(outcome["text"]))
+            self.late.take(
+                call.call_id,
+                call.digest,
+                outcome["status"],
+                str(outcome["text"]),
+                *_extras(outcome),
+            )
 
     async def _execute(self, call: Call, tool: dict[str, JsonValue]) -> Any:
         repeatable = tool["idempotent"] or tool["effect"] == "read"
-        assert self._c.definition is not None
         return await workflow.execute_activity(
             contract.CALL_TOOL,
             contract.CallTool(
-                conversation=self._c.id,
-                run_id=workflow.info().run_id,
-                first_run_id=workflow.info().first_execution_run_id,
-                call_id=call.call_id,
-                n=call.n,
-                tool=call.tool,
-                arguments=call.arguments,
-                digest=call.digest,
-                definition_hash=self._c.definition.hash,
-                config=tool["config"],
-                injected=dict(self._start.injected),
+                **request_fields(self._c, self._start, call, tool),
                 timeout_s=tool["timeout_s"],
                 one_attempt=not repeatable,
                 entry=call.entries,
+                preview_hash=call.preview_hash,
             ),
             result_type=dict,
             # Why: the wrapper ends the call at timeout_s itself; this is for a worker that cannot.
             start_to_close_timeout=timedelta(seconds=tool["timeout_s"] + 15),
             heartbeat_timeout=timedelta(seconds=5 if repeatable else 60),
-            # Why: what a one-attempt call says of its end must not be lost to a cancel.
-            cancellation_type=workflow.ActivityCancellationType.TRY_CANCEL
-            if repeatable
-            else workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            # Why: what a call says of its end must not be lost to a cancel.
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             retry_policy=RetryPolicy(
                 initial_interval=timedelta(seconds=1),
                 maximum_interval=timedelta(seconds=20),
@@ -389,7 +454,11 @@ class ToolCalls:
         match status:
             case "ok" | "error":
                 call.duration_s = outcome.get("duration_s")
+                call.artifacts, call.receipt = _extras(outcome)
                 self.end(call, status, str(outcome["text"]))
+            case "cancelled":
+                call.duration_s = outcome.get("duration_s")
+                self.end(call, status, f"The turn was cancelled: {outcome['text']}.")
             case "unavailable":
                 call.unavailable += 1
                 if call.unavailable > UNAVAILABLE_TRIES:
@@ -430,6 +499,7 @@ class ToolCalls:
             else:
                 self.end(call, "error", f"The tool gave no answer: {why}")
         elif turn.cancelled_by is not None:
+            self._ask_outcome(call, f"the turn was cancelled while the call was running: {why}")
             self._loosen(call)
         else:
             self._ask_outcome(call, why)
@@ -437,6 +507,8 @@ class ToolCalls:
     def end(self, call: Call, status: str, text: str) -> None:
         """Give a call its one result."""
         ended: ResultStatus = status  # type: ignore[assignment]  # every caller passes one of them
+        if call.before and call.before != call.arguments:
+            text = f"({call.requested_by} changed the arguments to {call.arguments})\n{text}"
         call.stage, call.status, call.text = "done", ended, text if text.strip() else "(no output)"
         self._log.add(
             ToolEnded,
@@ -446,6 +518,8 @@ class ToolCalls:
             status=ended,
             text=call.text,
             duration_s=call.duration_s,
+            artifacts=call.artifacts,
+            receipt=call.receipt,
         )
 
     def take_late(self, call_id: str, digest: str, status: str, text: str) -> bool:
@@ -501,6 +575,11 @@ class ToolCalls:
 
 def _item_id(conversation: str, letter: str, n: int, revision: int) -> str:
     return f"{conversation}:{letter}{n}" + (f".{revision}" if revision > 1 else "")
+
+
+def _extras(outcome: dict[str, JsonValue]) -> tuple[dict[str, JsonValue], Any]:
+    """Artifacts and receipt of an outcome."""
+    return outcome.get("artifacts") or {}, outcome.get("receipt")
 
 
 def _why(error: ActivityError) -> str:

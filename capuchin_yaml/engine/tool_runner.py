@@ -8,43 +8,41 @@ beats, times, converts and caps, and says plainly whether the tool was ever ente
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import json
 import logging
-import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any
 
 from temporalio import activity
 from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
 
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.activities import check_origin
 from capuchin_yaml.engine.journal import Journal
+from capuchin_yaml.engine.pulse import Pulse
+from capuchin_yaml.engine.scrub import Scrubber
 from capuchin_yaml.engine.storage import FolderStore
-from capuchin_yaml.errors import PluginUnavailable, ToolFailed, ToolUnavailable
-from capuchin_yaml.items import call_digest
-from capuchin_yaml.spec import JsonValue
-from capuchin_yaml.tools.context import ToolContext
-from capuchin_yaml.tools.definition import Tool
+from capuchin_yaml.engine.tool_lookup import find_tool, tool_context
+from capuchin_yaml.engine.tool_outcome import Outcome, OutcomeMaker, PreviewMaker
+from capuchin_yaml.engine.tool_thread import RunningCall
 from capuchin_yaml.tools.registry import Registry
-from capuchin_yaml.tools.results import result_text
-
-Outcome: TypeAlias = dict[str, JsonValue]
-"""`{status, text, duration_s}`; status is ok, error (it did not do it), unknown, unavailable
-(never entered) or changed (this worker would run something else)."""
 
 LATE_TRIES = 60
 LATE_PAUSE_S = 10.0
 ONE_ATTEMPT_SILENCE_S = 55.0
 """A one-attempt call longer than this may have been given up by the server meanwhile."""
-_HEAD_PART = 0.75
+HEALTH_S = 2.0
+_AWAY = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED)
+LAST_WORDS_S = 1.0
+"""Time that calls have to put things in order once the worker has stopped."""
+PREVIEW_S = 10.0
+GIVE_UP_S = 2.0
+"""Time a cancelled call has to end; the workflow waits a little longer than this."""
 
 logger = logging.getLogger("capuchin_yaml.tools")
 
@@ -58,147 +56,211 @@ class ToolRunner:
     data_dir: Path
     journal: Journal
     store: FolderStore | None = None
+    scrubber: Scrubber = field(default_factory=Scrubber)
     late: set[asyncio.Task[None]] = field(default_factory=set)
     """Calls that the server gave up, still watched to their end."""
+    still_running: dict[str, str] = field(default_factory=dict)
+    """Tools by call id that were told to stop and did not: each holds a thread until it ends."""
+    grace_over: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a worker that is to stop waits no longer for running calls."""
+    _running: set[RunningCall] = field(default_factory=set)
 
     @activity.defn(name=contract.CALL_TOOL)
     async def call_tool(self, request: contract.CallTool) -> Outcome:
         """Run the call, or say why it was not entered."""
         check_origin(request, contract.CallTool)
-        tool, refusal = self._find(request)
+        tool, refusal = find_tool(self.registry, request)
         if tool is None:
             return refusal
         if request.one_attempt and not await asyncio.to_thread(
             self.journal.enter, _journal_key(request)
         ):
             return {"status": "unknown", "text": "this very call was already entered once before"}
-        started = time.monotonic()
-        running = self._enter(tool, request)
-        beat = asyncio.create_task(_beat())
+        pulse = Pulse()
+        context = tool_context(request, self.data_dir, pulse.tell, request.preview_hash or None)
+        outcomes = OutcomeMaker(self.scrubber, self.store)
+        running = RunningCall(tool, json.loads(request.arguments), context, outcomes)
+        self._running.add(running)
+        running.result.add_done_callback(lambda _: self._running.discard(running))
+        running.start()
+        pulse.start()
         try:
-            outcome = await asyncio.wait_for(
-                asyncio.shield(asyncio.wrap_future(running.result)), request.timeout_s
-            )
-        except TimeoutError:
-            outcome = self._timed_out(running, request)
-        except asyncio.CancelledError:
+            outcome = dict(await self._end_of(running, request))
+            outcome["duration_s"] = round(time.monotonic() - running.started, 3)
             if request.one_attempt:
-                self._watch(running, request)
-            else:
-                running.cancel()
-            raise
+                await self._hold(running, request)
         finally:
-            beat.cancel()
-        outcome["duration_s"] = round(time.monotonic() - started, 3)
+            pulse.stop()
         if outcome["status"] == "retry":
             if activity.info().attempt < 4:
                 raise ConnectionError(str(outcome["text"]))
             outcome["status"] = "error"
-        if request.one_attempt and time.monotonic() - started > ONE_ATTEMPT_SILENCE_S:
+        if request.one_attempt and time.monotonic() - running.started > ONE_ATTEMPT_SILENCE_S:
             self._watch(running, request)
         return outcome
 
+    @activity.defn(name=contract.PREVIEW_TOOL)
+    async def preview_tool(self, request: contract.PreviewTool) -> Outcome:
+        """What the call would do, in the words of its tool: `{status, text, hash}`.
+
+        Status is none (the tool has no preview), ok, or error with the reason.
+        """
+        check_origin(request, contract.PreviewTool)
+        tool, refusal = find_tool(self.registry, request)
+        if tool is None:
+            return {"status": "error", "text": refusal["text"], "hash": ""}
+        if tool.preview is None:
+            return {"status": "none", "text": "", "hash": ""}
+        outcomes = PreviewMaker(self.scrubber)
+        context = tool_context(request, self.data_dir, lambda *details: None)
+        running = RunningCall(tool.preview, json.loads(request.arguments), context, outcomes)
+        running.start()
+        try:
+            return await asyncio.wait_for(
+                asyncio.shield(asyncio.wrap_future(running.result)), PREVIEW_S
+            )
+        except TimeoutError:
+            self._let_go(running)
+            return {"status": "error", "text": f"not ready within {PREVIEW_S:g} s", "hash": ""}
+        except asyncio.CancelledError:
+            self._let_go(running)
+            raise
+
+    async def _end_of(self, running: RunningCall, request: contract.CallTool) -> Outcome:
+        """The outcome of the call, or what is to be said when it does not come.
+
+        Only a person's cancel stops a one-attempt call. That the server was away, has given
+        the call up, or that the worker is to stop is no reason while it may still end well.
+        """
+        result: asyncio.Future[Any] = asyncio.wrap_future(running.result)
+        over: asyncio.Future[Any] = asyncio.ensure_future(self.grace_over.wait())
+        left_s = request.timeout_s
+        deadline = running.started + left_s
+        try:
+            while True:
+                try:
+                    await asyncio.wait(
+                        {result, over}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED
+                    )
+                except asyncio.CancelledError:
+                    if _person_cancelled():
+                        return await self._cancelled(running, request)
+                    if not request.one_attempt:
+                        self._let_go(running)
+                        raise
+                    if _worker_stops() or self.grace_over.is_set():
+                        self._watch(running, request)
+                        raise
+                    _uncancel()
+                if result.done():
+                    return running.result.result()
+                if over.done():
+                    self._watch(running, request)
+                    raise ApplicationError("the worker stopped", type="WorkerShutdown")
+                left_s = deadline - time.monotonic()
+                if left_s <= 0:
+                    return self._timed_out(running, request)
+        finally:
+            over.cancel()
+
+    async def _is_reachable(self) -> bool:
+        try:
+            await self.client.service_client.check_health(
+                retry=False, timeout=timedelta(seconds=HEALTH_S)
+            )
+        except RPCError as error:
+            return error.status not in _AWAY
+        except (OSError, RuntimeError):
+            return False
+        return True
+
+    async def _hold(self, running: RunningCall, request: contract.CallTool) -> None:
+        """Keep an outcome while the server is away: the SDK would drop it after some seconds."""
+        while not self.grace_over.is_set():
+            try:
+                if await self._is_reachable():
+                    return
+                self._watch(running, request)
+                await asyncio.sleep(1.0)
+            except asyncio.CancelledError:
+                _uncancel()  # the outcome is known, whatever anybody wants now
+                if _worker_stops() or self.grace_over.is_set():
+                    return
+
+    async def _cancelled(self, running: RunningCall, request: contract.CallTool) -> Outcome:
+        """Stop a call, and give it up when it does not."""
+        _uncancel()
+        running.cancel()
+        result = asyncio.wrap_future(running.result)
+        await asyncio.wait({result}, timeout=GIVE_UP_S)
+        if result.done():
+            return running.result.result()
+        self._list_as_running(running)
+        text = f"it was told to stop and was still running {GIVE_UP_S:g} s later"
+        if request.one_attempt:
+            self._watch(running, request)
+            return {"status": "unknown", "text": text}
+        return {"status": "cancelled", "text": text}
+
+    def _let_go(self, running: RunningCall) -> None:
+        """Stop a repeatable call that nobody waits for."""
+        running.cancel()
+
+        def look() -> None:
+            if not running.result.done():
+                self._list_as_running(running)
+
+        asyncio.get_running_loop().call_later(GIVE_UP_S, look)
+
+    def _list_as_running(self, running: RunningCall) -> None:
+        call_id, name = running.context.call_id, running.tool.name
+        self.still_running[call_id] = name
+        logger.warning("%s of %s was told to stop and runs on", name, call_id)
+        running.result.add_done_callback(lambda _: self._has_ended(running))
+
+    def _has_ended(self, running: RunningCall) -> None:
+        self.still_running.pop(running.context.call_id, None)
+        logger.warning("%s of %s ended", running.tool.name, running.context.call_id)
+
     async def stop(self) -> None:
-        """Stop watching late calls; what they would say is asked of a person."""
+        """Stop what still runs, and stop watching; what it would say is asked of a person."""
         for task in list(self.late):
             task.cancel()
         if self.late:
             await asyncio.wait(list(self.late), timeout=5)
+        left = list(self._running)
+        for running in left:
+            running.cancel()
+        if left:
+            ends = [asyncio.wrap_future(running.result) for running in left]
+            await asyncio.wait(ends, timeout=LAST_WORDS_S)
+        for running in left:
+            running.context.children.kill()
         self.journal.close()
 
-    def _find(self, request: contract.CallTool) -> tuple[Tool | None, Outcome]:
-        entry, _, name = request.tool.partition(".")
-        try:
-            package = self.registry.package(entry)
-            tool = package.tools.get(name)
-        except PluginUnavailable as error:
-            return None, {"status": "unavailable", "text": str(error)}
-        if tool is None:
-            text = f"{request.tool} is no longer installed on this worker"
-            return None, {"status": "unavailable", "text": text}
-        here = {
-            "identity": request.tool,
-            "tool_version": tool.version,
-            "distribution": package.distribution,
-            "distribution_version": package.distribution_version,
-            "config": dict(request.config),
-        }
-        digest = call_digest(here, request.arguments, request.injected, request.definition_hash)
-        if digest != request.digest:
-            text = f"this worker has {package.distribution} {package.distribution_version}"
-            return None, {"status": "changed", "text": text}
-        return tool, {}
-
-    def _enter(self, tool: Tool, request: contract.CallTool) -> _Running:
-        info = activity.info()
-        loop = asyncio.get_running_loop()
-        heartbeat = activity.heartbeat
-
-        def beat(*details: object) -> None:
-            loop.call_soon_threadsafe(heartbeat, *details)
-
-        entry = request.tool.partition(".")[0]
-        context = ToolContext(
-            idempotency_key=idempotency_key(info.namespace, request),
-            conversation_id=request.conversation,
-            call_id=request.call_id,
-            attempt=info.attempt,
-            data_dir=self.data_dir / entry,
-            config=dict(request.config),
-            injected=dict(request.injected),
-            heartbeat=beat,
-        )
-        running = _Running(tool, json.loads(request.arguments), context, self._finish)
-        running.start(request.call_id)
-        return running
-
-    def _finish(self, tool: Tool, value: object) -> Outcome:
-        """What the tool returned as text; from here on nothing may fail, for it has happened."""
-        try:
-            text = result_text(value)
-        except ToolFailed as error:
-            text = f"({tool.name} ended, but its result cannot be shown: {error})"
-        return {"status": "ok", "text": self._capped(text)}
-
-    def _capped(self, text: str) -> str:
-        data = text.encode("utf-8", "replace")
-        if len(data) <= contract.MAX_RESULT_BYTES:
-            return data.decode()
-        digest = hashlib.sha256(data).hexdigest()
-        if self.store is not None:
-            try:
-                self.store.put(data)
-            except OSError as error:
-                logger.warning("a large result could not be kept whole: %s", error)
-        head = int(contract.MAX_RESULT_BYTES * _HEAD_PART)
-        tail = contract.MAX_RESULT_BYTES - head
-        return (
-            data[:head].decode("utf-8", "ignore")
-            + f"\n[… {len(data) - head - tail} of {len(data)} bytes left out; "
-            + f"the whole result has sha256 {digest} …]\n"
-            + data[-tail:].decode("utf-8", "ignore")
-        )
-
-    def _timed_out(self, running: _Running, request: contract.CallTool) -> Outcome:
+    def _timed_out(self, running: RunningCall, request: contract.CallTool) -> Outcome:
         text = f"no answer within {request.timeout_s:g} s"
         if request.one_attempt:
             self._watch(running, request)
             return {"status": "unknown", "text": text}
-        running.cancel()
+        self._let_go(running)
         return {"status": "error", "text": f"The tool gave {text}."}
 
-    def _watch(self, running: _Running, request: contract.CallTool) -> None:
+    def _watch(self, running: RunningCall, request: contract.CallTool) -> None:
         """Report the end of a call that the server has given up, whenever that comes."""
+        if running.is_watched:
+            return
+        running.is_watched = True
         task = asyncio.create_task(self._report_late(running, request))
         self.late.add(task)
         task.add_done_callback(self.late.discard)
 
-    async def _report_late(self, running: _Running, request: contract.CallTool) -> None:
+    async def _report_late(self, running: RunningCall, request: contract.CallTool) -> None:
         outcome = await asyncio.wrap_future(running.result)
         if outcome["status"] not in ("ok", "error"):
             return
         handle = self.client.get_workflow_handle(request.conversation)
-        update_id = f"late:{request.n}:{request.digest[:24]}"
+        update_id = f"late:{request.n}.{request.entry}:{request.digest[:24]}"
         for attempt in range(LATE_TRIES):
             await asyncio.sleep(LATE_PAUSE_S if attempt else 1.0)
             report = contract.LateResult(
@@ -211,6 +273,8 @@ class ToolRunner:
                 digest=request.digest,
                 status=str(outcome["status"]),
                 text=str(outcome["text"]),
+                artifacts=outcome.get("artifacts", {}),
+                receipt=outcome.get("receipt"),
             )
             try:
                 await handle.execute_update(
@@ -232,86 +296,21 @@ class ToolRunner:
                 logger.warning("late result of %s not delivered: %s", request.call_id, error)
 
 
-class _Running:
-    """One call in its own thread."""
-
-    def __init__(
-        self,
-        tool: Tool,
-        arguments: Mapping[str, JsonValue],
-        context: ToolContext,
-        finish: Callable[[Tool, object], Outcome],
-    ) -> None:
-        self.result: Future[Outcome] = Future()
-        self._tool = tool
-        self._arguments = arguments
-        self._context = context
-        self._finish = finish
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[object] | None = None
-
-    def start(self, name: str) -> None:
-        """Enter the tool."""
-        # Why: from here on nobody who waits for the result can cancel it away.
-        self.result.set_running_or_notify_cancel()
-        threading.Thread(target=self._run, name=f"tool {name}", daemon=True).start()
-
-    def cancel(self) -> None:
-        """Ask an async tool to stop; a sync one runs on, and its result is dropped."""
-        loop, task = self._loop, self._task
-        if loop is not None and task is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(task.cancel)
-
-    def _run(self) -> None:
-        outcome: Outcome
-        try:
-            outcome = self._finish(self._tool, self._call())
-        except ToolFailed as error:
-            outcome = {"status": "error", "text": str(error) or "The tool failed."}
-        except ToolUnavailable as error:
-            outcome = {"status": "unavailable", "text": str(error) or "not available"}
-        except BaseException as error:
-            text = f"{type(error).__name__}: {error}"[:2000]
-            logger.warning("%s raised %s", self._context.call_id, text, exc_info=True)
-            outcome = {"status": self._after(error), "text": text}
-        self.result.set_result(outcome)
-
-    def _after(self, error: BaseException) -> str:
-        repeatable = self._tool.idempotent or self._tool.effect == "read"
-        if not repeatable:
-            return "unknown"
-        return "retry" if isinstance(error, OSError) else "error"
-
-    def _call(self) -> object:
-        if not self._tool.is_async:
-            return self._tool.call_sync(self._arguments, self._context)
-        return asyncio.run(self._call_async())
-
-    async def _call_async(self) -> object:
-        self._loop = asyncio.get_running_loop()
-        self._task = asyncio.current_task()
-        return await self._tool.call_async(self._arguments, self._context)
+def _person_cancelled() -> bool:
+    details = activity.cancellation_details()
+    return details is not None and details.cancel_requested
 
 
-async def _beat() -> None:
-    """Keep the call alive at the server, which is also how it hears of a cancel."""
-    while True:
-        # Why first: a call that ends before it needs no beat, which the server would write down.
-        await asyncio.sleep(0.5)
-        activity.heartbeat()
+def _worker_stops() -> bool:
+    details = activity.cancellation_details()
+    return details is not None and details.worker_shutdown
+
+
+def _uncancel() -> None:
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
 
 
 def _journal_key(request: contract.CallTool) -> str:
     return f"{request.first_run_id}:{request.call_id}:{request.entry}"
-
-
-def idempotency_key(namespace: str, request: contract.CallTool) -> str:
-    """The key a tool may hand to whatever it changes, 52 characters of lower-case base32.
-
-    The same after a retry, restart, roll-over and reset to the same arguments; another for
-    an edit, for another reply after a reset, and for a new conversation under a used id.
-    """
-    arguments = hashlib.sha256(request.arguments.encode()).hexdigest()
-    parts = "\0".join((namespace, request.first_run_id, str(request.n), request.tool, arguments))
-    digest = hashlib.sha256(parts.encode()).digest()
-    return base64.b32encode(digest).decode().rstrip("=").lower()

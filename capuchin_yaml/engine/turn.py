@@ -18,7 +18,10 @@ from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.desk import Desk
+from capuchin_yaml.engine.grant_book import GrantBook
+from capuchin_yaml.engine.life import Life
 from capuchin_yaml.engine.log import Log
+from capuchin_yaml.engine.roll_over import RollOver
 from capuchin_yaml.engine.state import Call, Conversation, Turn
 from capuchin_yaml.engine.tool_calls import ToolCalls
 from capuchin_yaml.events import (
@@ -54,16 +57,19 @@ class TurnRunner:
         start: contract.StartConversation,
         log: Log,
         desk: Desk,
+        life: Life,
         between_steps: Callable[[], Awaitable[None]],
-        roll_over_due: Callable[[], bool],
+        roll_over_due: RollOver,
     ) -> None:
         self._c = conversation
         self._start = start
         self._log = log
         self._desk = desk
+        self._life = life
         self._between_steps = between_steps
         self._roll_over_due = roll_over_due
         self._model_task: asyncio.Task[Any] | None = None
+        self.grants = GrantBook(conversation, log)
         self.calls = ToolCalls(conversation, start, log, desk, self.judge, roll_over_due)
 
     @property
@@ -83,7 +89,7 @@ class TurnRunner:
         if turn is None or turn.phase == "limit":
             return False
         return turn.phase != "calls" or any(
-            c.stage in ("new", "ready", "approved", "running") for c in turn.calls
+            c.stage in ("new", "preview", "ready", "approved", "running") for c in turn.calls
         )
 
     def cancel(self) -> None:
@@ -126,8 +132,17 @@ class TurnRunner:
             self._pause("max_steps", turn.steps_allowed)
             return
         reply = await self._call_model()
+        if "paused" in reply:
+            await self._hold(reply["paused"])
+            return
         turn.step += 1
         self._take_reply(reply)
+
+    async def _hold(self, paused: dict[str, JsonValue]) -> None:
+        """Wait before the first step while the agent is paused; it may come back as another."""
+        await self._life.until_resumed(paused)
+        if self._turn.cancelled_by is None and await self._life.before_turn():
+            self._turn.allow(self._spec["limits"])
 
     async def _call_model(self) -> dict[str, JsonValue]:
         definition = self._c.definition
@@ -141,6 +156,8 @@ class TurnRunner:
             first_entry=self._c.first_entry,
             new_entries=self._c.new_entries(),
             first_call=self._c.calls + 1,
+            pin=definition.pin,
+            pausable_in=self._start.project if self._turn.step == 0 else "",
         )
         self._model_task = asyncio.ensure_future(
             workflow.execute_activity(
@@ -167,7 +184,8 @@ class TurnRunner:
             raise _model_failure(error) from None
         finally:
             self._model_task = None
-        if not isinstance(reply, dict) or "entry" not in reply:
+            self._roll_over_due.measure()
+        if not isinstance(reply, dict) or not ("entry" in reply or "paused" in reply):
             raise TurnEnds("model_unavailable", "the worker's answer did not carry the seal")
         return reply
 
@@ -228,8 +246,13 @@ class TurnRunner:
 
     # judge
 
-    async def judge(self, calls: list[Call]) -> list[dict[str, JsonValue]]:
-        """Verdicts on these calls, in order; a judge that fails means ask."""
+    async def judge(
+        self, calls: list[Call], *, with_grants: bool = False
+    ) -> list[dict[str, JsonValue]]:
+        """Verdicts on these calls, in order; a judge that fails means ask.
+
+        Grants answer only when a call is judged for the first time, so that none is used twice.
+        """
         definition = self._c.definition
         assert definition is not None
         asked = [
@@ -251,6 +274,8 @@ class TurnRunner:
                     definition_hash=definition.hash,
                     injected=dict(self._start.injected),
                     calls=tuple(asked),
+                    grants=tuple(self._c.grants) if with_grants else (),
+                    now=workflow.now().isoformat(),
                 ),
                 result_type=list,
                 start_to_close_timeout=timedelta(seconds=1),
@@ -291,11 +316,12 @@ class TurnRunner:
 
     async def _judge_reply(self) -> None:
         turn = self._turn
-        verdicts = await self.judge(turn.calls)
+        verdicts = await self.judge(turn.calls, with_grants=True)
         if turn.phase != "judge":
             return
         for call, verdict in zip(turn.calls, verdicts, strict=True):
             self.calls.apply(call, verdict)
+            self.grants.use(call, verdict.get("grant"))
         runnable = [c for c in turn.calls if c.stage == "new"]
         turn.calls_made += len(runnable)
         for call in runnable:

@@ -63,7 +63,7 @@ class WindowCache:
 
     async def definition(self, client: Client, request: contract.CallModel) -> PinnedDefinition:
         """Return the pinned definition of the request's conversation."""
-        key = f"{request.conversation}\0{request.definition_hash}"
+        key = f"{request.conversation}\0{request.definition_hash}\0{request.pin}"
         held = self._definitions.get(key)
         if held is None:
             answer = await _query(client, request, contract.DEFINITION, 0)

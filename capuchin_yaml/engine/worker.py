@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
+import os
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -15,12 +16,18 @@ from temporalio.worker import PollerBehaviorAutoscaling, Worker
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.activities import Activities, ModelSettings
 from capuchin_yaml.engine.agents import AgentTable
+from capuchin_yaml.engine.deployment import Deployment
 from capuchin_yaml.engine.journal import Journal
+from capuchin_yaml.engine.life_activities import LifeActivities
+from capuchin_yaml.engine.pauses import PauseBook
 from capuchin_yaml.engine.sandbox import sandbox
+from capuchin_yaml.engine.scrub import Scrubber
+from capuchin_yaml.engine.scrub_boundary import ScrubBoundary
+from capuchin_yaml.engine.scrub_logs import scrubbed_logs
 from capuchin_yaml.engine.storage import FolderStore
 from capuchin_yaml.engine.tool_runner import ToolRunner
 from capuchin_yaml.engine.workflow import AgentWorkflow
-from capuchin_yaml.models.registry import warm
+from capuchin_yaml.models.registry import SECRET_VARIABLES, warm
 from capuchin_yaml.tools.registry import Registry
 
 logger = logging.getLogger("capuchin_yaml.worker")
@@ -34,6 +41,8 @@ class WorkerSettings:
     """Under it each tool package has a folder of its own."""
     store: FolderStore | None = None
     models: ModelSettings = field(default_factory=ModelSettings)
+    scrubber: Scrubber = field(default_factory=Scrubber)
+    """Knows the secrets of this worker; `run_worker` adds the keys of its models."""
     grace_s: float = 30.0
     """Time that running tools and model calls get at a graceful stop."""
     own_server: bool = True
@@ -41,6 +50,8 @@ class WorkerSettings:
     roll_over_events: int = contract.ROLL_OVER_EVENTS
     cached_conversations: int = 4_000
     concurrent_activities: int = 200
+    deployment: Deployment | None = None
+    """The build that this worker is, where the server keeps builds apart."""
 
 
 async def run_worker(
@@ -52,19 +63,51 @@ async def run_worker(
     settings: WorkerSettings,
     stop: asyncio.Event,
     ready: asyncio.Event | None = None,
+    hurry: asyncio.Event | None = None,
 ) -> None:
     """Serve until `stop` is set, then drain: no new work, running calls get the grace time.
 
-    `ready` is set once the worker polls. `client` must seal with the project's key.
+    `ready` is set once the worker polls. Whoever sets `hurry` ends the grace time, and then cuts
+    the running activities off. `client` must seal with the project's key.
     """
+    for name in SECRET_VARIABLES:
+        settings.scrubber.add(name, os.environ.get(name, ""))
+    with scrubbed_logs(settings.scrubber):
+        await _serve(client, project, agents, registry, settings, stop, ready, hurry)
+
+
+async def _serve(
+    client: Client,
+    project: str,
+    agents: AgentTable,
+    registry: Registry,
+    settings: WorkerSettings,
+    stop: asyncio.Event,
+    ready: asyncio.Event | None,
+    hurry: asyncio.Event | None,
+) -> None:
     await _warm(agents, settings.models)
     stream_every_s = 0.1 if settings.own_server else 1.0
     settings.models.stream_every_s = stream_every_s
+    pauses = PauseBook(client)
     activities = Activities(
-        client, agents, registry, settings.models, roll_over_events=settings.roll_over_events
+        client,
+        agents,
+        registry,
+        settings.models,
+        pauses,
+        roll_over_events=settings.roll_over_events,
+        scrubber=settings.scrubber,
     )
+    life = LifeActivities(client, pauses)
     tools = ToolRunner(
-        client, registry, settings.data_dir, Journal(settings.data_dir), settings.store
+        client,
+        registry,
+        settings.data_dir,
+        Journal(settings.data_dir),
+        settings.store,
+        settings.scrubber,
+        grace_over=hurry or asyncio.Event(),
     )
     with concurrent.futures.ThreadPoolExecutor(
         settings.concurrent_activities, thread_name_prefix="judge"
@@ -78,9 +121,14 @@ async def run_worker(
                 activities.judge,
                 activities.call_model,
                 tools.call_tool,
+                tools.preview_tool,
+                life.until_resumed,
+                life.fetch_closed,
             ],
             activity_executor=threads,
+            interceptors=[ScrubBoundary(settings.scrubber)],
             workflow_runner=sandbox(),
+            deployment_config=settings.deployment.config() if settings.deployment else None,
             max_cached_workflows=settings.cached_conversations,
             max_concurrent_activities=settings.concurrent_activities,
             workflow_task_poller_behavior=PollerBehaviorAutoscaling(initial=4),
@@ -97,6 +145,7 @@ async def run_worker(
                 ready.set()
             await stop.wait()
             logger.info("stopping: running calls get %g s", settings.grace_s)
+            asyncio.get_running_loop().call_later(settings.grace_s, tools.grace_over.set)
     await tools.stop()
     await activities.stop()
 

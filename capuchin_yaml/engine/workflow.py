@@ -13,21 +13,22 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import RawValue, RetryPolicy
-from temporalio.exceptions import ActivityError, ApplicationError, FailureError
+from temporalio.common import RawValue
+from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from capuchin_yaml.engine import contract, doors
     from capuchin_yaml.engine.desk import Desk
+    from capuchin_yaml.engine.life import CannotLive, Life
     from capuchin_yaml.engine.log import Log
     from capuchin_yaml.engine.pages import inline, page
-    from capuchin_yaml.engine.state import Conversation, Definition, Turn
+    from capuchin_yaml.engine.roll_over import RollOver
+    from capuchin_yaml.engine.state import Conversation, Turn
     from capuchin_yaml.engine.turn import TurnRunner
+    from capuchin_yaml.engine.views import state_view
     from capuchin_yaml.events import (
         ConversationClosed,
-        DefinitionPinned,
         MessageQueued,
-        RolledOver,
         TurnStarted,
     )
     from capuchin_yaml.spec import JsonValue
@@ -55,8 +56,16 @@ class AgentWorkflow:
             )
         self._log = Log(self._c)
         self._desk = Desk(self._c, self._log)
+        self._roll_over_due = RollOver(self._c)
+        self._life = Life(self._c, self._start, self._log, self._roll_over_due)
         self._runner = TurnRunner(
-            self._c, self._start, self._log, self._desk, self._between_steps, self._roll_over_due
+            self._c,
+            self._start,
+            self._log,
+            self._desk,
+            self._life,
+            self._between_steps,
+            self._roll_over_due,
         )
         self._draining = False
         self._failed = ""
@@ -69,10 +78,10 @@ class AgentWorkflow:
             self._start, info.workflow_id, info.first_execution_run_id, info.start_time
         )
         clerk = asyncio.ensure_future(self._keep_inbox())
-        if self._c.run > 1:
-            self._log.add(RolledOver, previous_run_id=info.continued_run_id or "")
-        if self._c.definition is None:
-            await self._pin_definition()
+        try:
+            await self._life.begin()
+        except CannotLive as error:
+            await self._fail(str(error))
         try:
             while True:
                 await self._between_steps()
@@ -81,61 +90,20 @@ class AgentWorkflow:
                 elif self._c.closing is not None:
                     break
                 elif self._c.queue:
-                    self._begin_turn()
+                    await self._life.before_turn()
+                    if self._c.closing is None:
+                        self._begin_turn()
                 else:
-                    await workflow.wait_condition(
-                        lambda: (
-                            bool(self._c.queue)
-                            or self._c.closing is not None
-                            or self._roll_over_due()
-                        )
-                    )
+                    await self._life.idle()
         finally:
             clerk.cancel()
         return await self._end()
 
     # the course of a conversation
 
-    async def _pin_definition(self) -> None:
-        try:
-            pinned = await workflow.execute_local_activity(
-                contract.PIN_DEFINITION,
-                contract.PinDefinition(
-                    conversation=self._c.id,
-                    run_id=workflow.info().run_id,
-                    agent=self._start.agent,
-                    variables=dict(self._start.variables),
-                    injected=dict(self._start.injected),
-                ),
-                result_type=dict,
-                start_to_close_timeout=timedelta(seconds=5),
-                retry_policy=RetryPolicy(maximum_attempts=3),
-            )
-        except FailureError as error:  # a local activity's own, not wrapped in ActivityError
-            cause = (error.cause or error) if isinstance(error, ActivityError) else error
-            reason = getattr(cause, "message", "") or str(cause)
-            await self._fail(f"the agent could not be pinned: {reason}")
-        if not isinstance(pinned, dict) or "spec" not in pinned:
-            await self._fail("the worker's answer did not carry the seal")
-        self._c.definition = Definition(
-            spec=pinned["spec"],
-            hash=pinned["hash"],
-            model=pinned["model"],
-            system=pinned["system"],
-            roll_over_events=int(pinned["roll_over_events"]),
-        )
-        self._log.add(
-            DefinitionPinned,
-            agent=self._c.agent,
-            version=pinned["spec"]["version"],
-            definition_hash=pinned["hash"],
-            model=pinned["model"],
-        )
-
     def _begin_turn(self) -> None:
         assert self._c.definition is not None
         message = self._c.queue.pop(0)
-        limits = self._c.definition.spec["limits"]
         for note in self._c.notes:
             self._c.add_entry({"kind": "note", "text": note})
         self._c.notes = []
@@ -148,13 +116,8 @@ class AgentWorkflow:
                 "at": message["at"],
             }
         )
-        self._c.turn = Turn(
-            number=message["turn"],
-            message_id=message["id"],
-            steps_allowed=limits["max_steps"],
-            calls_allowed=limits["max_tool_calls"],
-            same_allowed=limits["same_call"],
-        )
+        self._c.turn = Turn(number=message["turn"], message_id=message["id"])
+        self._c.turn.allow(self._c.definition.spec["limits"])
         self._log.add(
             TurnStarted,
             turn=message["turn"],
@@ -217,16 +180,6 @@ class AgentWorkflow:
 
     # roll-over
 
-    def _roll_over_due(self) -> bool:
-        if self._c.definition is None:
-            return False
-        info = workflow.info()
-        return (
-            info.get_current_history_length() >= self._c.definition.roll_over_events
-            or info.get_current_history_size() >= contract.ROLL_OVER_BYTES
-            or info.is_continue_as_new_suggested()
-        )
-
     async def _between_steps(self) -> None:
         """Go on in a new run when it is time; nothing is in flight here.
 
@@ -254,6 +207,8 @@ class AgentWorkflow:
                 first_run_id=info.first_execution_run_id,
                 carried=self._c.carry(info.run_id),
             ),
+            # Why: a conversation that is pinned to a build moves to the current one here.
+            initial_versioning_behavior=workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE,
             # Why: without these the new run has the memo and attributes of the very first start.
             memo=workflow.memo(),
             search_attributes=info.typed_search_attributes,
@@ -273,6 +228,8 @@ class AgentWorkflow:
             doors.refuse("this conversation is closed; start a new one")
         if self._draining:
             doors.refuse("the conversation is moving to a new run", contract.ROLLING_OVER)
+        if self._life.opening:
+            doors.refuse("the conversation is being opened again", contract.ROLLING_OVER)
         if self._c.too_many_requests(workflow.now().timestamp()):
             doors.refuse("too many requests in the last minutes; slow down")
         return checked
@@ -284,6 +241,7 @@ class AgentWorkflow:
     def _answer(
         self, request: contract.Request, answer: dict[str, JsonValue]
     ) -> dict[str, JsonValue]:
+        self._roll_over_due.measure()
         self._c.remember(request.id, workflow.now().timestamp(), answer)
         self._c.updated_at = workflow.now().isoformat()
         return answer
@@ -332,7 +290,7 @@ class AgentWorkflow:
             accepted = False
         if accepted:
             if request.item in self._c.loose_calls:
-                self._runner.calls.settle_loose(
+                self._runner.calls.late.settle_loose(
                     request.item,
                     request.choice,
                     request.result,
@@ -341,13 +299,19 @@ class AgentWorkflow:
                     reason=request.reason,
                 )
             else:
+                item = self._c.items[request.item]
+                grant = dict(request.grant) if request.grant else None
                 decision = self._desk.decide(
                     request.item,
                     request.choice,
                     by=request.by,
                     client=request.client,
                     reason=request.reason,
+                    arguments=request.arguments,
+                    grant=grant,
                 )
+                if grant is not None:
+                    self._runner.grants.give(item, grant, request.by)
                 if request.result:
                     decision["result"] = request.result
         known = self._desk.decision(request.item) or {}
@@ -361,7 +325,10 @@ class AgentWorkflow:
                 request,
                 self._c.items.get(str(request.item)),
                 self._desk.decision(str(request.item)),
+                workflow.now(),
             )
+            if request.grant and len(self._c.grants) >= contract.MAX_GRANTS:
+                doors.refuse(f"{contract.MAX_GRANTS} grants stand already; revoke one first")
 
     @workflow.update(name=contract.CANCEL_TURN)
     async def cancel_turn(self, request: contract.CancelTurn) -> dict[str, JsonValue]:
@@ -393,13 +360,38 @@ class AgentWorkflow:
         request = self._admit(request, contract.Close)
         doors.check_reason(request.reason)
 
+    @workflow.update(name=contract.MIGRATE)
+    async def migrate(self, request: contract.Migrate) -> dict[str, JsonValue]:
+        """Pin the agent anew before the next turn; a running turn keeps what it began with."""
+        if (answer := self._answered(request)) is not None:
+            return answer
+        self._c.migrating = {"by": request.by, "at": workflow.now().isoformat()}
+        definition = self._c.definition
+        return self._answer(
+            request,
+            {
+                "accepted": True,
+                "version": str(definition.spec["version"]) if definition else "",
+                "hash": definition.hash if definition else "",
+            },
+        )
+
+    @migrate.validator
+    def _check_migrate(self, request: contract.Migrate) -> None:
+        self._admit(request, contract.Migrate)
+
     @workflow.update(name=contract.LATE_RESULT)
     async def late_result(self, request: contract.LateResult) -> dict[str, JsonValue]:
         """Settle a call whose worker reports after the server had given it up."""
         if (answer := self._answered(request)) is not None:
             return answer
-        accepted = self._runner.calls.take_late(
-            request.call_id, request.digest, request.status, request.text
+        accepted = self._runner.calls.late.take(
+            request.call_id,
+            request.digest,
+            request.status,
+            request.text,
+            dict(request.artifacts),
+            None if request.receipt is None else dict(request.receipt),
         )
         return self._answer(request, {"accepted": accepted})
 
@@ -407,6 +399,35 @@ class AgentWorkflow:
     def _check_late_result(self, request: contract.LateResult) -> None:
         request = self._admit(request, contract.LateResult)
         doors.check_late(request)
+
+    @workflow.update(name=contract.REVOKE)
+    async def revoke(self, request: contract.Revoke) -> dict[str, JsonValue]:
+        """Take a grant back; calls it let through already are not undone."""
+        if (answer := self._answered(request)) is not None:
+            return answer
+        accepted = self._runner.grants.revoke(request.grant, request.by)
+        return self._answer(request, {"accepted": accepted, "grant": request.grant})
+
+    @revoke.validator
+    def _check_revoke(self, request: contract.Revoke) -> None:
+        request = self._admit(request, contract.Revoke)
+        doors.check_name("grant", request.grant)
+
+    @workflow.update(name=contract.CLAIM)
+    async def claim(self, request: contract.Claim) -> dict[str, JsonValue]:
+        """Show for five minutes that somebody looks at an item; binds nobody."""
+        if (answer := self._answered(request)) is not None:
+            return answer
+        item = self._c.items.get(request.item)
+        if item is not None:
+            until = workflow.now() + timedelta(seconds=contract.CLAIM_S)
+            item |= {"claimed_by": request.by, "claimed_until": until.isoformat()}
+        return self._answer(request, {"accepted": item is not None, "item": request.item})
+
+    @claim.validator
+    def _check_claim(self, request: contract.Claim) -> None:
+        request = self._admit(request, contract.Claim)
+        doors.check_name("item", request.item)
 
     def _cancel(self, by: str) -> None:
         turn = self._c.turn
@@ -423,34 +444,7 @@ class AgentWorkflow:
     def state(self, ask: contract.Ask) -> RawValue:
         """The conversation at a glance, with every open item whole."""
         self._check_ask(ask)
-        c, definition = self._c, self._c.definition
-        return inline(
-            {
-                "v": 1,
-                "conversation": c.id,
-                "agent": c.agent,
-                "status": self._status(),
-                "waiting": len(c.items),
-                "title": c.title,
-                "turn": c.turn.number if c.turn else None,
-                "queued": [{k: m[k] for k in ("id", "text", "by")} for m in c.queue],
-                "items": list(c.items.values()),
-                "definition": {
-                    "version": definition.spec["version"],
-                    "hash": definition.hash,
-                    "model": definition.model,
-                }
-                if definition
-                else None,
-                "usage": dict(c.usage),
-                "events": c.first_event + len(c.events),
-                "entries": c.first_entry + len(c.entries),
-                "created_at": c.created_at,
-                "updated_at": c.updated_at,
-                "detail": self._failed,
-                "run": c.run,
-            }
-        )
+        return inline(state_view(self._c, self._status(), self._failed))
 
     def _status(self) -> str:
         if self._failed:
@@ -458,7 +452,9 @@ class AgentWorkflow:
         if self._c.closing is not None and self._c.turn is None:
             return "closed"
         if self._c.turn is None:
-            return "thinking" if self._c.queue else "idle"
+            return "thinking" if self._c.queue or self._life.opening else "idle"
+        if self._c.paused is not None:
+            return "waiting"
         if self._c.items and not self._runner.is_working:
             return "waiting"
         return "thinking"
@@ -488,6 +484,14 @@ class AgentWorkflow:
                 ],
             }
         )
+
+    @workflow.query(name=contract.CLOSED_STATE)
+    def closed_state(self, ask: contract.Ask) -> RawValue:
+        """What the run that opens this closed conversation again goes on with."""
+        self._check_ask(ask)
+        if self._c.closing is None or self._c.turn is not None or self._failed:
+            doors.refuse("only a closed conversation can be opened again")
+        return inline(self._c.carry(workflow.info().run_id))
 
     @workflow.query(name=contract.DEFINITION)
     def definition(self, ask: contract.Ask) -> RawValue:

@@ -15,6 +15,8 @@ REHEARSAL = "rehearsal"
 PROVIDERS = ("anthropic", REHEARSAL, "scripted")
 """Every provider this release has, sorted."""
 _KEYS = {"anthropic": "ANTHROPIC_API_KEY"}
+SECRET_VARIABLES = (*_KEYS.values(), "ANTHROPIC_AUTH_TOKEN")
+"""Every environment variable that may hold a secret of a provider."""
 _FORMS = {
     "anthropic": "anthropic:MODEL",
     REHEARSAL: REHEARSAL,

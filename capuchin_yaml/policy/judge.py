@@ -2,7 +2,8 @@
 
 The agent's word is the policy and its list, pinned with the definition. Bounds can only
 tighten: today the tool author's `needs_approval`, pinned and as it is installed now. The
-verdict is the strictest of all. Later sources are added to `_sources`, never elsewhere.
+verdict is the strictest of all. A person's grant answers an ask of the agent's word, and only
+when no bound asks. Later bounds are added to `_bounds`, never elsewhere.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 from capuchin_yaml.items import call_digest
 from capuchin_yaml.policy.canonical import InvalidArguments, canonical_arguments
 from capuchin_yaml.policy.gating import policy_asks
+from capuchin_yaml.policy.grants import Grants
 from capuchin_yaml.spec import AgentSpec, JsonValue, ToolSpec
 
 Answer: TypeAlias = Literal["allow", "ask", "deny"]
@@ -29,6 +31,8 @@ class InstalledTool:
     distribution: str
     distribution_version: str
     needs_approval: bool
+    has_preview: bool = False
+    """It can say what a call would do before a person is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +50,18 @@ def judge_calls(
     injected: Mapping[str, JsonValue],
     calls: Sequence[Mapping[str, Any]],
     installed: Callable[[str], InstalledTool | None],
+    grants: Grants | None = None,
 ) -> list[dict[str, JsonValue]]:
     """Judge the calls of one reply, in order, without running anything.
 
     Each verdict is `{call_id, tool, verdict, decided_by, reason, arguments, digest,
-    distribution, sources}`; `tool` is the identity, `arguments` the canonical text, and a
-    call that is `invalid` has empty `arguments` and `digest`.
+    distribution, sources, grant, preview}`; `tool` is the identity, `arguments` the canonical
+    text, and a call that is `invalid` has empty `arguments` and `digest`; `grant` is the id of
+    the grant that let it through, or None; `preview` says whether the tool can show what it
+    would do.
     """
-    return [_judge(spec, definition_hash, injected, call, installed) for call in calls]
+    given = grants or Grants((), "")
+    return [_judge(spec, definition_hash, injected, call, installed, given) for call in calls]
 
 
 def _judge(
@@ -62,6 +70,7 @@ def _judge(
     injected: Mapping[str, JsonValue],
     call: Mapping[str, Any],
     installed: Callable[[str], InstalledTool | None],
+    grants: Grants,
 ) -> dict[str, JsonValue]:
     call_id, alias = str(call["call_id"]), str(call["tool"])
     tool = spec.tool_by_alias(alias)
@@ -80,24 +89,33 @@ def _judge(
     except InvalidArguments as error:
         return _invalid(call_id, tool.identity, str(error))
 
-    answers = _sources(spec, tool, now)
-    strictest = max(answers, key=lambda a: _STRICTNESS[a.answer])
     running = replace(
         tool,
         tool_version=now.tool_version,
         distribution=now.distribution,
         distribution_version=now.distribution_version,
     )
+    digest = call_digest(digest_parts(running), arguments, injected, definition_hash)
+    word, bounds = _policy(spec, tool), _bounds(tool, now)
+    grant = None
+    if word.answer == "ask" and all(b.answer == "allow" for b in bounds):
+        grant = grants.use(tool.identity, digest)
+    if grant is not None:
+        word = SourceAnswer("grant", "allow", f"a person allowed it beforehand ({grant})")
+    answers = [word, *bounds]
+    strictest = max(answers, key=lambda a: _STRICTNESS[a.answer])
     return {
         "call_id": call_id,
         "tool": tool.identity,
         "verdict": strictest.answer,
         "decided_by": strictest.source,
-        "reason": strictest.reason,
+        "reason": "; ".join(a.reason for a in answers if a.answer == strictest.answer),
         "arguments": arguments,
-        "digest": call_digest(digest_parts(running), arguments, injected, definition_hash),
+        "digest": digest,
         "distribution": f"{now.distribution} {now.distribution_version}",
         "sources": [{"source": a.source, "answer": a.answer} for a in answers],
+        "grant": grant,
+        "preview": now.has_preview,
     }
 
 
@@ -112,10 +130,9 @@ def digest_parts(tool: ToolSpec) -> dict[str, JsonValue]:
     }
 
 
-def _sources(spec: AgentSpec, tool: ToolSpec, now: InstalledTool) -> list[SourceAnswer]:
-    word = _policy(spec, tool)
+def _bounds(tool: ToolSpec, now: InstalledTool) -> list[SourceAnswer]:
     bounds = [_needs_approval(tool, now)]
-    return [word, *(b for b in bounds if b is not None)]
+    return [b for b in bounds if b is not None]
 
 
 def _policy(spec: AgentSpec, tool: ToolSpec) -> SourceAnswer:
@@ -154,4 +171,6 @@ def _invalid(call_id: str, tool: str, reason: str) -> dict[str, JsonValue]:
         "digest": "",
         "distribution": "",
         "sources": [],
+        "grant": None,
+        "preview": False,
     }

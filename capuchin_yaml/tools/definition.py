@@ -39,6 +39,8 @@ class Tool:
     function: Callable[..., Any]
     bind: Callable[[Mapping[str, JsonValue], ToolContext], dict[str, object]]
     """Typed keyword arguments of the function; ToolFailed when the arguments do not fit."""
+    preview: Tool | None = None
+    """Shows what a call would do; a `read` tool of the same parameters, known only in here."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function as if it were undecorated."""
@@ -113,6 +115,7 @@ def tool(
     version: str = "1",
     name: str | None = None,
     timeout_s: float | None = None,
+    preview: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -126,6 +129,7 @@ def tool(
     version: str = "1",
     name: str | None = None,
     timeout_s: float | None = None,
+    preview: Callable[..., Any] | None = None,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a typed function, sync or async, with a docstring.
 
@@ -143,6 +147,8 @@ def tool(
         version: the author's own, part of what an approval is bound to.
         name: the part of the identity after the dot; the function's name by default.
         timeout_s: longest run of one call in seconds, when the agent's file names none.
+        preview: a function of the same parameters that changes nothing and says what a call
+            would do; it runs before a person is asked, and its text is shown with the question.
 
     Raises:
         InvalidTool: the function cannot be a tool; the text says what to write.
@@ -155,6 +161,7 @@ def tool(
         version=version,
         name=name,
         timeout_s=timeout_s,
+        preview=preview,
     )
     return declare if function is None else declare(function)
 
@@ -168,6 +175,7 @@ def _declared(
     version: str,
     name: str | None,
     timeout_s: float | None,
+    preview: Callable[..., Any] | None,
 ) -> Tool:
     _check_function(function)
     where = f"tool function {function.__qualname__!r}"
@@ -203,6 +211,37 @@ def _declared(
         needs_approval=bool(needs_approval),
         version=str(version),
         timeout_s=None if timeout_s is None else float(timeout_s),
+        is_async=inspect.iscoroutinefunction(function),
+        function=function,
+        bind=parameters.bind,
+        preview=None
+        if preview is None
+        else _declared_preview(preview, tool_name, parameters.schema),
+    )
+
+
+def _declared_preview(
+    function: Callable[..., Any], name: str, schema: Mapping[str, JsonValue]
+) -> Tool:
+    from capuchin_yaml.tools.schema import Parameters
+
+    _check_function(function)
+    parameters = Parameters(function, {})
+    taken, wanted = (sorted(s["properties"]) for s in (parameters.schema, schema))
+    if taken != wanted:
+        raise InvalidTool(
+            f"preview function {function.__qualname__!r} takes {', '.join(taken) or 'nothing'}; "
+            f"give it the parameters of the tool {name!r}: {', '.join(wanted) or 'none'}"
+        )
+    return Tool(
+        name=name,
+        description="",
+        input_schema=parameters.schema,
+        effect="read",
+        idempotent=True,
+        needs_approval=False,
+        version="1",
+        timeout_s=None,
         is_async=inspect.iscoroutinefunction(function),
         function=function,
         bind=parameters.bind,

@@ -84,7 +84,7 @@ def test_every_key_of_the_format_reaches_the_spec() -> None:
     assert spec.approval == ApprovalSpec(
         "denylist", ("billing.issue_refund", "query"), 86400.0, "close"
     )
-    assert spec.limits == Limits(20, 100, 4, 2)
+    assert spec.limits == Limits(20, 100, 4, 2, 259200.0)
     assert spec.price == PriceSpec("per_conversation", "1.50", "USD", "1", "0.10")
     assert spec.listing == Listing(
         "MIT", "Acme", "https://example.org/billing?x=1", ("support",), ("refunds", "orders")

@@ -308,6 +308,7 @@ async def open_house(
     store: FolderStore | None = None,
     grace_s: float = 1.0,
     serve: bool = True,
+    concurrent_activities: int = 200,
 ) -> AsyncIterator[House]:
     """A fresh project with a running worker."""
     house = House(
@@ -321,6 +322,7 @@ async def open_house(
             store=store,
             models=ModelSettings(),
             grace_s=grace_s,
+            concurrent_activities=concurrent_activities,
             roll_over_events=roll_over_events,
         ),
     )

@@ -66,8 +66,8 @@ async def test_cancel_while_a_repeatable_tool_runs(house: House) -> None:
 async def test_cancel_while_a_one_attempt_tool_runs_keeps_the_question_open(house: House) -> None:
     agent(
         house,
-        "lab.write_slowly",
-        calls=[{"tool": "write_slowly", "args": {"line": "x", "name": "cancel2"}}],
+        "lab.write_stubbornly",
+        calls=[{"tool": "write_stubbornly", "args": {"line": "x", "name": "cancel2"}}],
     )
     talk = await house.talk("cancelled", "go")
     await asyncio.to_thread(lab.entered("cancel2").wait, 10)

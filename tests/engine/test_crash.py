@@ -30,7 +30,9 @@ async def empty_house(temporal: Client, tmp_path: Path) -> AsyncIterator[House]:
 
 
 @asynccontextmanager
-async def worker_process(house: House, key: bytes) -> AsyncIterator[asyncio.subprocess.Process]:
+async def worker_process(
+    house: House, key: bytes, *, script: str = "worker_process.py"
+) -> AsyncIterator[asyncio.subprocess.Process]:
     """A worker in a process of its own, killed at the end."""
     job = {
         "address": house.client.service_client.config.target_host,
@@ -43,7 +45,7 @@ async def worker_process(house: House, key: bytes) -> AsyncIterator[asyncio.subp
     name = str(next(_names))
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        str(Path(__file__).parent / "worker_process.py"),
+        str(Path(__file__).parent / script),
         str(house.folder),
         name,
         stdin=asyncio.subprocess.PIPE,

@@ -48,6 +48,10 @@ def item_rows(item: Item, width: int, *, agent: str, version: str, exact: bool) 
         out += [(), _section("arguments", width, how)]
         draw = exact_rows if exact else argument_rows
         out += draw(item.arguments or "{}", width)
+    if item.preview:
+        out += [(), _section("preview", width, "what the tool says it would do")]
+        for line in item.preview.splitlines():
+            out += wrap((Piece(visible(line, keep_newlines=False)),), width)
     out += _mapping("config", item.config, width)
     out += _mapping("injected", item.injected, width)
     digest = f"digest {item.digest[:12]} · revision {item.revision}"

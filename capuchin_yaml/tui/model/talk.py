@@ -14,6 +14,7 @@ from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.events import (
     AssistantSaid,
     ConversationClosed,
+    ConversationReopened,
     DefinitionPinned,
     Event,
     ItemDecided,
@@ -231,6 +232,8 @@ class Talk:
             self.status = "waiting" if self.items else "thinking"
 
     def _on_pinned(self, event: DefinitionPinned) -> list[Change]:
+        if event.problem:
+            return self._add(Mark(event.time, event.problem, "warn"))
         self.agent, self.version, self.model = event.agent, event.version, event.model
         self.definition_hash = event.definition_hash
         text = f"{event.agent} {event.version} · definition {event.definition_hash[:8]}"
@@ -339,6 +342,10 @@ class Talk:
     def _on_rolled(self, event: RolledOver) -> list[Change]:
         return self._add(Mark(event.time, "the conversation went on in a new run"))
 
+    def _on_reopened(self, event: ConversationReopened) -> list[Change]:
+        self.status, self.detail = "idle", ""
+        return [HeadChanged(), *self._add(Mark(event.time, f"opened again by {event.by}"))]
+
     def _on_turn_ended(self, event: TurnEnded) -> list[Change]:
         changes: list[Change] = [HeadChanged()]
         if self.open_reply is not None and event.outcome != "answered":
@@ -384,6 +391,7 @@ _HANDLERS: Mapping[type[Event], Callable[[Talk, Any], list[Change]]] = {
     LimitReached: Talk._on_limit,
     UsageRecorded: Talk._on_usage,
     RolledOver: Talk._on_rolled,
+    ConversationReopened: Talk._on_reopened,
     TurnEnded: Talk._on_turn_ended,
     ConversationClosed: Talk._on_closed,
 }
