@@ -184,13 +184,15 @@ class Site:
     async def start_worker(self) -> None:
         """Start it; it is not waited for."""
         self.workers += 1
+        log = (self.folder / f"worker-{self.workers}.log").open("wb")
         self.worker = await asyncio.create_subprocess_exec(
             *(sys.executable, str(Path(__file__).parent / "worker_process.py")),
             *(str(self.folder), str(self.workers)),
             stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
         )
+        log.close()
 
     async def kill(self, kill: Kill) -> None:
         """Carry one kill out, and bring back what was killed."""
@@ -218,6 +220,9 @@ async def site(folder: Path) -> AsyncIterator[Site]:
     try:
         await made.start_server()
         await made.start_worker()
+        async with asyncio.timeout(60):
+            while not (folder / "ready-1").exists():  # noqa: ASYNC110, ASYNC240 another process
+                await asyncio.sleep(0.05)
         yield made
     finally:
         await made.end()
