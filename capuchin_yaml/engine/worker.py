@@ -32,6 +32,7 @@ from capuchin_yaml.tools.registry import Registry
 
 logger = logging.getLogger("capuchin_yaml.worker")
 
+
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """How one worker runs."""
