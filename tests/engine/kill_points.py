@@ -221,7 +221,7 @@ async def site(folder: Path) -> AsyncIterator[Site]:
         await made.start_server()
         await made.start_worker()
         async with asyncio.timeout(60):
-            while not (folder / "ready-1").exists():  # noqa: ASYNC110, ASYNC240 another process
+            while not (folder / "ready-1").exists():  # noqa: ASYNC110 another process
                 await asyncio.sleep(0.05)
         yield made
     finally:
