@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import re
+import select
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -97,6 +98,16 @@ class Output:
                 reconfigure(errors="backslashreplace")
         return cls(sys.stdout, sys.stderr)
 
+    def notices_reader_gone(self) -> bool:
+        """Look, without writing, whether the reader of stdout is still there."""
+        poll = select.poll()
+        poll.register(1, 0)
+        gone = select.POLLERR | select.POLLHUP
+        if any(happened & gone for _, happened in poll.poll(0)):
+            self.reader_gone = True
+            _discard(1)
+        return self.reader_gone
+
     @property
     def answers_on_terminal(self) -> bool:
         """Whether a person reads stdout."""
@@ -105,7 +116,7 @@ class Output:
     @property
     def talks_with_person(self) -> bool:
         """Whether a question on stderr is read and can be answered on stdin."""
-        return is_terminal(self._stderr) and is_terminal(sys.stdin)
+        return is_terminal(self._stderr) and is_terminal(sys.stdin) and _is_in_foreground()
 
     def answer(self, *parts: Part, end: str = "\n") -> None:
         """Write one piece of the answer.
@@ -199,6 +210,14 @@ def is_terminal(stream: TextIO | None) -> bool:
         return stream is not None and stream.isatty()
     except ValueError:
         return False
+
+
+def _is_in_foreground() -> bool:
+    # Why: a background job that reads from its terminal is stopped by the system.
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return True
 
 
 def shows_colours(stream: TextIO | None, environ: Mapping[str, str]) -> bool:

@@ -17,6 +17,7 @@ from capuchin_yaml.cli.durations import DURATION
 from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.cli.reached import home_of, start_logs_in
 from capuchin_yaml.cli.roster import OnDisk, Roster, first_roster
+from capuchin_yaml.cli.up_log import stop_signals
 from capuchin_yaml.cli.verb import Verb, output, run_async
 from capuchin_yaml.errors import ModelRejected
 from capuchin_yaml.terminal_text import visible
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from capuchin_yaml.tools.registry import Registry
 
 GRACE_S = 30.0
+REPORT_S = 1.0
+"""Time to tell the server of calls that were cut off."""
 
 
 @click.command(cls=Verb)
@@ -121,7 +124,7 @@ async def _serve(
     table = AgentTable()
     swap(table, {name: serving.to_json() for name, serving in roster.items()})
     stop, ready = asyncio.Event(), asyncio.Event()
-    signals = _Signals(stop)
+    signals = _Signals(stop, grace_s)
     work = asyncio.create_task(
         serve(
             home,
@@ -129,9 +132,9 @@ async def _serve(
             target=target,
             agents=table,
             registry=registry,
-            grace_s=grace_s,
             stop=stop,
             ready=ready,
+            hurry=signals.hurry,
             deployment=deployment,
         )
     )
@@ -143,7 +146,9 @@ async def _serve(
         if deployment is not None:
             command = deployment.command(address=target.address, namespace=client.namespace)
             out.tell(f"build {deployment.build_id} takes work once it is current: {command}")
-        await asyncio.wait({work, signals.hurry}, return_when=asyncio.FIRST_COMPLETED)
+        out_of_time = asyncio.create_task(signals.out_of_time())
+        await asyncio.wait({work, out_of_time}, return_when=asyncio.FIRST_COMPLETED)
+        out_of_time.cancel()
     polling.cancel()
     if work.done():
         await work
@@ -152,23 +157,31 @@ async def _serve(
 
 
 class _Signals:
-    """The first signal drains, the second ends."""
+    """The first signal drains, the second (or the end of the grace time) cuts calls off."""
 
-    def __init__(self, stop: asyncio.Event) -> None:
+    def __init__(self, stop: asyncio.Event, grace_s: float) -> None:
         self._stop = stop
-        self.hurry: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._grace_s = grace_s
+        self.hurry = asyncio.Event()
         self.number: int | None = None
 
     def listen(self) -> None:
         """Take over the signals of this process."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in stop_signals():
             asyncio.get_running_loop().add_signal_handler(number, self._take, number)
 
+    async def out_of_time(self) -> None:
+        """Return when calls that were cut off have had the time to be reported."""
+        await self.hurry.wait()
+        await asyncio.sleep(REPORT_S)
+
     def _take(self, number: int) -> None:
-        if self._stop.is_set() and not self.hurry.done():
-            self.hurry.set_result(None)
-        self.number = self.number or number
+        if self._stop.is_set():
+            self.hurry.set()
+            return
+        self.number = number
         self._stop.set()
+        asyncio.get_running_loop().call_later(self._grace_s, self.hurry.set)
 
 
 class _VisibleLines:

@@ -45,8 +45,9 @@ class Pulse:
 
     async def _beat(self) -> None:
         while True:
-            self._once()
+            # Why first: a call that ends before needs no beat, which the server would write down.
             await asyncio.sleep(BEAT_S)
+            self._once()
 
 
 def _small(detail: object) -> JsonValue:

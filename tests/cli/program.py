@@ -63,6 +63,19 @@ def nap(seconds: float, ctx: ToolContext) -> str:
 
 
 @tool(effect="write")
+def post(word: str, ctx: ToolContext) -> str:
+    """Do something once that takes long.
+
+    Args:
+        word: What.
+    """
+    with open(ctx.data_dir / "posts", "a", encoding="utf-8") as file:
+        file.write(word + "\\n")
+    time.sleep(120 if word == "slow" else 0)
+    return f"posted {word}"
+
+
+@tool(effect="write")
 def child(ctx: ToolContext) -> str:
     """Start a program that outlives the call."""
     left = subprocess.Popen(["sleep", "300"])
@@ -80,6 +93,8 @@ rules:
     reply: {calls: [{tool: nap, args: {seconds: 3}}]}
   - when: {user: "^long nap"}
     reply: {calls: [{tool: nap, args: {seconds: 120}}]}
+  - when: {user: "^post (.*)"}
+    reply: {calls: [{tool: post, args: {word: $1}}]}
   - when: {user: "^child"}
     reply: {calls: [{tool: child, args: {}}]}
   - when: {user: "^fail"}
@@ -107,6 +122,7 @@ tools:
   - probe.look
   - probe.note
   - probe.nap
+  - probe.post
   - probe.child
 approval: {{policy: denylist, tools: [{asks}]}}
 limits: {{max_steps: 8}}
@@ -175,6 +191,23 @@ class Project:
     def run(self, *args: str, stdin: str | None = None, **environ: str) -> Ran:
         """Run one verb to its end."""
         return run(*args, cwd=self.folder, environ={**self.environ, **environ}, stdin=stdin)
+
+    @contextlib.contextmanager
+    def sending(self, text: str) -> Iterator[str]:
+        """A message to `notes` that is being answered; its conversation."""
+        with subprocess.Popen(
+            [*PROGRAM, "send", "notes", text],
+            cwd=self.folder,
+            env=self.environ,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stderr is not None
+            try:
+                yield process.stderr.readline().split()[1]
+            finally:
+                process.terminate()
 
     @contextlib.contextmanager
     def up(self, *args: str, **environ: str) -> Iterator[Up]:

@@ -66,6 +66,21 @@ async def test_what_was_acknowledged_is_there_after_the_next_start(project: Home
             assert found.status is WorkflowExecutionStatus.RUNNING
 
 
+@pytest.mark.parametrize("name", ["a #1", "b?mode=memory", "c%41", "d & 'e' \"f\" ü 🙈;"])
+async def test_the_database_is_in_the_state_folder_whatever_its_name(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).mkdir()
+    home = Home.find(tmp_path / name)
+    async with await find_or_start(home) as server:
+        assert server.record is not None
+        assert home.database.exists()
+        assert (await find_server(home)).address == server.target.address
+        assert stat.S_IMODE(home.database.stat().st_mode) == 0o600
+
+    assert os.listdir(tmp_path) == [name]
+
+
 async def test_without_a_server_a_verb_says_what_to_type(project: Home) -> None:
     with pytest.raises(ServerUnavailable, match="start it with `capuchin up`"):
         await find_server(project)
@@ -98,6 +113,19 @@ async def test_a_profile_names_the_server_and_how_to_get_in(
     assert (target.address, target.namespace) == ("prod.example:7233", "shop")
     assert (target.api_key, target.tls) == ("secret", True)
     assert "secret" not in repr(target)
+
+
+async def test_variables_that_are_no_utf_8_are_no_hindrance_unless_they_are_temporals(
+    project: Home, dev_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(os.environb, b"PWD", b"/home/caf\xe9")
+    monkeypatch.setitem(os.environb, b"caf\xe9", b"x")
+    monkeypatch.setenv("TEMPORAL_ADDRESS", dev_server.target.address)
+
+    assert (await find_server(project)).address == dev_server.target.address
+    monkeypatch.setitem(os.environb, b"TEMPORAL_API_KEY", b"\xff")
+    with pytest.raises(ServerUnavailable, match="TEMPORAL_API_KEY is not UTF-8"):
+        await find_server(project)
 
 
 @pytest.mark.parametrize("text", ["[profile", "[profile.default]\naddress = 5\n"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import TextArea
@@ -59,6 +61,26 @@ async def test_an_approval_that_arrives_takes_no_focus_and_leaves_the_draft(
         assert fake.decisions == []
 
 
+async def test_f2_opens_the_item_of_the_conversation_on_the_screen(
+    fake: FakeGateway, talk: FakeTalk
+) -> None:
+    """Case: the inbox shows another conversation's approval than the one a person came from."""
+    first = fake.open_item(talk)
+    other = fake.add(id="demo.billing-b00000")
+    fake.pin(other)
+    fake.turn(other, "another one")
+    second = fake.open_item(other)
+    for conversation, item in ((other, second), (talk, first)):
+        async with running(fake, start=conversation.id) as (app, pilot):
+            await until(pilot, lambda: len(app.desk.fleet.waiting()) == 2)
+            await pilot.press("f2")
+            assert isinstance(app.screen, InboxScreen)
+            await until(pilot, partial(getattr, app.screen, "item"))
+
+            assert app.screen.item is not None
+            assert app.screen.item.id == item.id
+
+
 async def test_the_detail_shows_all_that_a_decision_is_bound_to(
     fake: FakeGateway, talk: FakeTalk
 ) -> None:
@@ -80,7 +102,7 @@ async def test_the_detail_shows_all_that_a_decision_is_bound_to(
         '"currency": "USD"',
         '"tenant": "7"',
         f"digest {item.digest[:12]} · revision 1",
-        "left, then it is denied and the talk goes on",
+        "left, then it is denied",
         "anna  refund A-1001 please",
     ):
         assert part in text
@@ -119,7 +141,7 @@ async def test_deny_opens_a_box_where_escape_decides_nothing(
         await pilot.press("d")
         await until(pilot, lambda: is_in_box(app))
         await pilot.press("n", "o", "enter", "w", "ctrl+s")
-        await until(pilot, lambda: "✔ denied by anna (your name): no w" in text_of(app))
+        await until(pilot, lambda: "✖ denied by anna (your name): no w" in text_of(app))
 
     assert fake.decisions == [(item.id, 1, "deny", "no\nw", "")]
 
@@ -193,7 +215,7 @@ async def test_decided_elsewhere_is_a_normal_outcome_and_no_key_falls_to_the_nex
     async with running(fake, start=talk.id) as (app, pilot):
         screen = await open_first(app, pilot)
         fake.settle(first, "deny", "bert", "too [late]")
-        await until(pilot, lambda: "✔ denied by bert: too [late]" in text_of(app))
+        await until(pilot, lambda: "✖ denied by bert: too [late]" in text_of(app))
         await pilot.pause(0.4)
         await pilot.press("a")
         await pilot.pause(0.2)

@@ -51,6 +51,7 @@ class InboxScreen(Frame):
     def __init__(self, focus_item: str = "") -> None:
         super().__init__()
         self._focus_item = focus_item
+        """What to start at, until the list has shown it."""
         self._row: InboxRow | None = None
         self._item: Item | None = None
         self._question: Question | None = None
@@ -72,11 +73,9 @@ class InboxScreen(Frame):
         yield Lines(id="status")
 
     def on_mount(self) -> None:
-        """Start in the list, at the item that was asked for."""
+        """Start in the list."""
         self.query_one(PickList).focus()
         self.draw()
-        if self._focus_item:
-            self.query_one(PickList).mark(self._focus_item)
 
     def on_unmount(self) -> None:
         """Let go of the conversations that were watched for their items."""
@@ -104,6 +103,10 @@ class InboxScreen(Frame):
     def detail(self) -> ItemDetail:
         """The pane where answer keys live."""
         return self.query_one(ItemDetail)
+
+    def answer_keys(self) -> list[tuple[str, str]]:
+        """Keys that answer what is on show."""
+        return self._answering.labels()
 
     def draw(self) -> None:
         """Bring everything up to date."""
@@ -133,7 +136,11 @@ class InboxScreen(Frame):
 
         picks = [ask(q) for q in self.capuchin.board.questions()] + [pick(r) for r in rows]
         empty = [row("nothing waits for you", "muted")]
-        self.query_one(PickList).set_picks(picks, empty)
+        items = self.query_one(PickList)
+        items.set_picks(picks, empty)
+        if self._focus_item in items.keys:
+            items.mark(self._focus_item)
+            self._focus_item = ""
 
     @on(PickList.Moved, "#items")
     def _moved(self, event: PickList.Moved) -> None:
@@ -170,6 +177,8 @@ class InboxScreen(Frame):
             item, problem = None, str(error)
         if self._row is None or self._row.id != wanted.id or not self.is_mounted:
             return
+        if item is None and not problem and self._item is None:
+            problem = "its conversation has no such item any more"
         self._item, self._problem = item or self._item, problem
         self._show_item()
         self.draw_facts()
@@ -227,7 +236,7 @@ class InboxScreen(Frame):
             return row("nothing is open", "muted")
         decided = self.desk.talk(self._row.conversation).decided.get(self._row.id)
         if decided is not None:
-            return row(f"✔ {told(decided, self.capuchin.user)}", "ok")
+            return row(*told(decided, self.capuchin.user))
         if self._problem:
             return row(f"✖ cannot be read, so not answered: {one_line(self._problem, 200)}", "bad")
         if self._item is None:
