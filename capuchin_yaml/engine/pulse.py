@@ -45,7 +45,7 @@ class Pulse:
 
     async def _beat(self) -> None:
         while True:
-            # Why first: a call that ends before it needs no beat, which the server would write.
+            # Why first: a call that ends before needs no beat, which the server would write down.
             await asyncio.sleep(BEAT_S)
             self._once()
 

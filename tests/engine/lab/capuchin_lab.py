@@ -372,6 +372,34 @@ def wipe(target: str, ctx: ToolContext) -> str:
 
 
 @tool(effect="write")
+def write_in_time(line: str, ctx: ToolContext) -> str:
+    """Append a line in the middle of a quarter of a second.
+
+    Args:
+        line: The line.
+    """
+    time.sleep(0.12)
+    note(ctx, line)
+    time.sleep(0.12)
+    return f"wrote {line}"
+
+
+@tool(effect="write", idempotent=True)
+def write_once(line: str, ctx: ToolContext) -> str:
+    """Append a line, or leave it when this very call has appended it before.
+
+    Args:
+        line: The line.
+    """
+    time.sleep(0.12)
+    ledger = ctx.data_dir / "effects"
+    if not ledger.exists() or ctx.idempotency_key not in ledger.read_text():
+        note(ctx, line)
+    time.sleep(0.12)
+    return f"wrote {line}"
+
+
+@tool(effect="write")
 def die(ctx: ToolContext) -> str:
     """Take the whole process down after the effect."""
     note(ctx, "died")
@@ -403,5 +431,7 @@ tools = [
     odd,
     shy,
     wipe,
+    write_in_time,
+    write_once,
     die,
 ]
