@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 
 from capuchin_yaml.compiler.bind_approval import bind_approval
 from capuchin_yaml.compiler.bind_prompt import bind_prompt
+from capuchin_yaml.compiler.bind_rules import bind_rules
 from capuchin_yaml.compiler.bind_tools import bind_tools
 from capuchin_yaml.compiler.bind_variables import bind_injected, bind_variables
 from capuchin_yaml.compiler.check import Checked
@@ -36,7 +37,8 @@ def bind(
     prompt = bind_prompt(reading, variables, injected)
     model = _bind_model(reading, folder)
     tools, uses = bind_tools(reading, source)
-    approval = bind_approval(reading, uses)
+    rules = bind_rules(reading, tools, uses, variables, injected)
+    approval = bind_approval(reading, uses, rules)
     limits = _bind_limits(reading)
     price = _bind_price(reading)
     found = [*document.diagnostics, *checked.diagnostics, *reading.problems]

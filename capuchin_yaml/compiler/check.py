@@ -65,6 +65,18 @@ def check(document: Document) -> Checked:
     return checker.run()
 
 
+def check_whole(document: Document, schema: Mapping[str, JsonValue], subject: str) -> Checked:
+    """What the schema of another kind of file than an agent refuses in a readable file."""
+    root = document.root
+    if root is None:
+        return Checked()
+    if root.kind != "map":
+        message = f"{subject} is a map of keys, found {found(root)}"
+        problem = Diagnostic("wrong-type", Severity.ERROR, message, root.span)
+        return Checked((problem,), frozenset({()}))
+    return _Checker(document, schema, subject).run()
+
+
 def check_config(
     document: Document, path: Path, config_schema: Mapping[str, JsonValue], subject: str
 ) -> Checked:
@@ -188,11 +200,11 @@ class _Checker:
             # `propertyNames` reports its inner keyword, with the name as the instance.
             self._bad_property_name(error, path, node)
             return
-        if error.validator not in ("required", "dependentRequired"):
-            self._bad_paths.add(path)
         if error.validator == "anyOf":
             self._any_of(error, path, node)
             return
+        if error.validator not in ("required", "dependentRequired"):
+            self._bad_paths.add(path)
         if error.validator != "type" and path in self._wrong_types:
             return
         if error.validator == "type":
@@ -214,6 +226,7 @@ class _Checker:
                 for inner in inners:
                     self._translate(inner)
                 return
+        self._bad_paths.add(path)
         self._wrong_type(expected(error.schema, self._schema), path, node, error.schema)
 
     def _wrong_type(
@@ -403,7 +416,9 @@ class _Checker:
             return True
         branch = error.relative_schema_path[0]
         return not any(
-            other.validator == "type" and other.relative_schema_path[0] == branch
+            other.validator == "type"
+            and other.relative_schema_path[0] == branch
+            and not list(other.relative_path)
             for other in parent.context
         )
 

@@ -110,9 +110,16 @@ class Reading:
         """Report an error at a value or a range."""
         self._report(id_, Severity.ERROR, message, where, help_, annotations)
 
-    def warning(self, id_: str, message: str, where: Path | Span, help_: str | None = None) -> None:
+    def warning(
+        self,
+        id_: str,
+        message: str,
+        where: Path | Span,
+        help_: str | None = None,
+        *annotations: Annotation,
+    ) -> None:
         """Report a warning at a value or a range."""
-        self._report(id_, Severity.WARNING, message, where, help_, ())
+        self._report(id_, Severity.WARNING, message, where, help_, annotations)
 
     def _report(
         self,

@@ -18,6 +18,7 @@ _EXAMPLES: Mapping[str, str] = {
     "prompt": "add prompt: | and the text on the lines below it",
     "use": "add use: package.tool",
     "type": "add type: per_call",
+    "then": "add then: ask",
     "amount": 'add amount: "0.25"',
     "currency": "add currency: USD",
 }

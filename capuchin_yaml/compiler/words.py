@@ -12,9 +12,7 @@ LATER_KEYS: Mapping[Place, frozenset[str]] = {
     "": frozenset(
         {"budget", "output_schema", "context", "mcp_servers", "requires", "extends", "profiles"}
     ),
-    "approval": frozenset(
-        {"rules", "approvers", "quorum", "exclude_requester", "escalate_to", "remind"}
-    ),
+    "approval": frozenset({"approvers", "quorum", "exclude_requester", "escalate_to", "remind"}),
     "limits": frozenset({"idle_close"}),
     "price": frozenset({"input", "output", "unit"}),
     "tools[]": frozenset({"agent", "variables"}),
@@ -125,10 +123,17 @@ _FOREIGN: Mapping[Place, Mapping[str, str]] = {
             "policy: denylist, with tools: [package.tool]",
         ),
         **dict.fromkeys(("list", "functions"), "tools"),
+        **dict.fromkeys(("conditions", "policies", "rule"), "rules"),
         **dict.fromkeys(("ttl", "expires", "deadline", "wait"), "timeout"),
         **dict.fromkeys(
             ("on_expire", "default_action", "timeout_action", "fallback"), "on_timeout"
         ),
+    },
+    "rules[]": {
+        **dict.fromkeys(("if", "condition", "match", "cel", "expression", "expr"), "when"),
+        **dict.fromkeys(("action", "decision", "effect", "verdict", "do", "policy"), "then"),
+        **dict.fromkeys(("name", "use", "tools", "identity", "on"), "tool"),
+        **dict.fromkeys(("message", "because", "description", "why"), "reason"),
     },
     "limits": {
         **dict.fromkeys(
@@ -179,6 +184,11 @@ _FOREIGN_VALUES: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("always", "ask", "manual", "required", "human", "yes", "on"), "all"),
         **dict.fromkeys(("whitelist", "allowed"), "allowlist"),
         **dict.fromkeys(("blacklist", "blocklist", "denied"), "denylist"),
+    },
+    "then": {
+        **dict.fromkeys(("block", "reject", "refuse", "forbid", "never"), "deny"),
+        **dict.fromkeys(("approve", "prompt", "confirm", "review", "hold", "pause"), "ask"),
+        **dict.fromkeys(("run", "permit", "pass", "accept"), "allow"),
     },
     "on_timeout": {
         **dict.fromkeys(("reject", "refuse", "decline", "fail"), "deny"),

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from temporalio import activity
@@ -17,6 +18,7 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
 from capuchin_yaml.compiler.load import check_injected, check_variables
+from capuchin_yaml.compiler.operator_config import LiveOperatorConfig
 from capuchin_yaml.compiler.template import render_prompt
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.agents import AgentTable
@@ -39,8 +41,10 @@ from capuchin_yaml.messages import (
 )
 from capuchin_yaml.models.adapter import ModelAdapter
 from capuchin_yaml.models.registry import REHEARSAL, open_model
-from capuchin_yaml.policy.judge import InstalledTool, judge_calls
+from capuchin_yaml.policy.judge import CallContext, InstalledTool, judge_calls
+from capuchin_yaml.policy.rules import Facts
 from capuchin_yaml.spec import AgentSpec, JsonValue, canonical_json
+from capuchin_yaml.tally import tally_from_json
 from capuchin_yaml.tools.registry import Registry
 
 MAX_REPLY_BYTES = 512 * 1024
@@ -71,6 +75,7 @@ class Activities:
     models: ModelSettings
     roll_over_events: int = contract.ROLL_OVER_EVENTS
     windows: WindowCache = field(default_factory=WindowCache)
+    operator: LiveOperatorConfig = field(default_factory=LiveOperatorConfig)
     _adapters: dict[tuple[str, str], ModelAdapter] = field(default_factory=dict)
 
     @activity.defn(name=contract.PIN_DEFINITION)
@@ -101,12 +106,31 @@ class Activities:
     def judge(self, request: contract.Judge) -> list[dict[str, JsonValue]]:
         """The verdicts on the calls of one reply."""
         check_origin(request, contract.Judge)
+        spec = AgentSpec.from_json(request.spec)
         return judge_calls(
-            AgentSpec.from_json(request.spec),
+            spec,
             request.definition_hash,
-            request.injected,
+            self._context(spec, request),
             request.calls,
             self._installed,
+        )
+
+    def _context(self, spec: AgentSpec, request: contract.Judge) -> CallContext:
+        try:
+            variables = check_variables(spec, request.variables)
+        except CapuchinError:
+            # They were checked when the definition was pinned; a condition that misses one fails.
+            variables = dict(request.variables)
+        return CallContext(
+            injected=request.injected,
+            facts=Facts(
+                now=datetime.fromisoformat(request.now) if request.now else datetime.now(UTC),
+                variables=variables,
+                injected=request.injected,
+                untrusted=request.untrusted,
+            ),
+            tallies={name: tally_from_json(value) for name, value in request.tallies.items()},
+            floor=self.operator.now().floor,
         )
 
     def _installed(self, identity: str) -> InstalledTool | None:

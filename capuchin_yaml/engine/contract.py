@@ -205,6 +205,13 @@ class Judge:
     injected: Mapping[str, JsonValue]
     calls: tuple[Mapping[str, JsonValue], ...]
     """Each `{call_id, tool, input, problem}`, `tool` being the name as the model wrote it."""
+    variables: Mapping[str, JsonValue] = field(default_factory=dict)
+    """As given at the start."""
+    tallies: Mapping[str, JsonValue] = field(default_factory=dict)
+    """By identity: what ran or is open before the first of these calls."""
+    untrusted: bool = False
+    now: str = ""
+    """UTC, ISO 8601."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

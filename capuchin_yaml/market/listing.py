@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from capuchin_yaml.policy.gating import asks
+from capuchin_yaml.policy.gating import answers
 from capuchin_yaml.policy.sentence import policy_sentence
 from capuchin_yaml.spec import AgentSpec, JsonValue, PriceSpec
 
@@ -76,13 +76,17 @@ def _tools(spec: AgentSpec) -> list[JsonValue]:
     rows: list[JsonValue] = []
     for identity in sorted({t.identity for t in spec.tools}):
         uses = [t for t in spec.tools if t.identity == identity]
-        gated = {asks(spec, t) for t in uses}
+        can = frozenset[str]().union(*(answers(spec, t) for t in uses))
         rows.append(
             {
                 "identity": identity,
                 "version": uses[0].tool_version,
                 "effect": uses[0].effect,
-                "asks": "sometimes" if len(gated) > 1 else "always" if True in gated else "never",
+                "asks": "never"
+                if can == {"allow"}
+                else "sometimes"
+                if "allow" in can
+                else "always",
             }
         )
     return rows

@@ -23,6 +23,7 @@ from capuchin_yaml.spec import (
     Limits,
     Listing,
     PriceSpec,
+    RuleSpec,
     VariableSpec,
     canonical_json,
 )
@@ -99,6 +100,7 @@ def test_every_map_of_the_schema_is_closed_but_for_notes() -> None:
     ("place", "noun"),
     [
         ("approval", ApprovalSpec),
+        ("rule", RuleSpec),
         ("limits", Limits),
         ("price", PriceSpec),
         ("listing", Listing),
@@ -110,7 +112,7 @@ def test_every_key_of_a_block_has_its_field_in_the_spec(place: str, noun: type) 
     renamed = {"timeout": "timeout_s"}
 
     fields = set(noun.__dataclass_fields__)  # type: ignore[attr-defined]  # a dataclass
-    assert {renamed.get(key, key) for key in keys} == fields
+    assert {renamed.get(key, key) for key in keys} == fields - {"runs"}
 
 
 def test_every_key_of_the_top_has_its_field_in_the_spec() -> None:

@@ -76,6 +76,17 @@ def write(line: str, ctx: ToolContext) -> str:
 
 
 @tool(effect="write")
+def pay(cents: int, ctx: ToolContext) -> str:
+    """Write an amount to the ledger of effects.
+
+    Args:
+        cents: The amount.
+    """
+    note(ctx, f"paid {cents}")
+    return f"paid {cents}"
+
+
+@tool(effect="write")
 def write_slowly(line: str, name: str, ctx: ToolContext) -> str:
     """Append a line once the gate of this name opens.
 
@@ -199,4 +210,5 @@ tools = [
     shy,
     wipe,
     die,
+    pay,
 ]
