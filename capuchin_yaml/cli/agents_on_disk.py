@@ -65,7 +65,7 @@ def on_disk_from_json(value: Mapping[str, JsonValue]) -> OnDisk:
     try:
         model = answering_model(spec.model)
     except ModelRejected as error:
-        return OnDisk(path, None, f"{path}: {error}", f"{path}: {error}")
+        return OnDisk(path, None, f"error: {error}", str(error))
     is_stand_in = model.wanted is not None and forced_model() is None
     return OnDisk(path, spec, problems, headline, model.name, is_stand_in)
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from capuchin_yaml.errors import ModelRejected
 from capuchin_yaml.models.registry import REHEARSAL, needs_key
 
 FORCED = "CAPUCHIN_MODEL"
@@ -42,8 +43,14 @@ def answering_model(
     Raises:
         ModelRejected: no such provider.
     """
-    wanted = forced_model(environ) or agents_own or REHEARSAL
-    key = needs_key(wanted)
+    forced = forced_model(environ)
+    wanted = forced or agents_own or REHEARSAL
+    try:
+        key = needs_key(wanted)
+    except ModelRejected as error:
+        if forced is None:
+            raise
+        raise ModelRejected(f"{FORCED}: {error}") from error
     if key is None or (environ.get(key) or "").strip():
         return AnsweringModel(wanted)
     return AnsweringModel(REHEARSAL, wanted, key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from capuchin_yaml.cli.agents_file import read_agents
 from capuchin_yaml.cli.decide import Found, decide
 from capuchin_yaml.cli.item_text import print_item
 from capuchin_yaml.cli.line_input import Lines
-from capuchin_yaml.cli.output import ExitCode, Ink, Output
+from capuchin_yaml.cli.output import ExitCode, Ink, Output, is_terminal
 from capuchin_yaml.cli.reached import reached
 from capuchin_yaml.cli.talking import (
     Outcome,
@@ -24,7 +25,7 @@ from capuchin_yaml.cli.talking import (
     tell_person_needed,
     tell_rehearsal,
 )
-from capuchin_yaml.cli.verb import Verb, output, run_async
+from capuchin_yaml.cli.verb import Verb, output, run_async, while_read
 from capuchin_yaml.errors import RequestRefused
 from capuchin_yaml.events import Choice
 from capuchin_yaml.items import CHOICES, Item
@@ -61,7 +62,8 @@ async def _chat(
     variables: Mapping[str, str],
     injected: Mapping[str, str],
 ) -> ExitCode:
-    return await _Chat(out, wait).run(partner, variables, injected)
+    chat = _Chat(out, wait)
+    return await while_read(out, chat.run(partner, variables, injected)) or ExitCode.DONE
 
 
 class _Chat:
@@ -133,9 +135,9 @@ class _Chat:
         return ExitCode.DONE
 
     async def _first_line(self) -> str | None:
-        if self._by_person or self._wait:
+        if is_terminal(sys.stdin) or self._wait:
             line = await self._next_line()
-            if line is None and not self._by_person:
+            if line is None and not is_terminal(sys.stdin):
                 raise self._nothing_said("stdin is empty")
             return line
         try:

@@ -19,7 +19,7 @@ from capuchin_yaml.cli.item_text import MIN_DIGEST, arguments_json, item_json, p
 from capuchin_yaml.cli.output import ExitCode, Ink, Output
 from capuchin_yaml.cli.reached import reached
 from capuchin_yaml.cli.talk_text import decision_text
-from capuchin_yaml.cli.verb import VerbGroup, output, run_async
+from capuchin_yaml.cli.verb import VerbGroup, output, run_async, while_read
 from capuchin_yaml.events import Choice, to_json
 from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.terminal_text import one_line
@@ -72,9 +72,7 @@ _item = click.argument("item", metavar="ID")
 
 
 @command.command("list")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N"
-)
+@options.limit(200)
 @options.as_json
 def list_command(limit: int, as_json: bool) -> ExitCode:
     """List every waiting item, the most urgent first; works without a worker."""
@@ -211,7 +209,8 @@ def watch_command(as_json: bool) -> ExitCode:
 
     With --json each change is one line: {"v", "change": "opened" or "gone", ...item}.
     """
-    return run_async(_watch(output(), as_json))
+    out = output()
+    return run_async(while_read(out, _watch(out, as_json))) or ExitCode.DONE
 
 
 async def _watch(out: Output, as_json: bool) -> ExitCode:

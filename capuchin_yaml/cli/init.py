@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -71,6 +72,6 @@ def command(folder: Path) -> ExitCode:
     except OSError as error:
         out.fail(f"cannot write {error.filename or folder}: {error.strerror}")
         return ExitCode.REFUSED
-    here = "" if folder == Path() else f"cd {folder} && "
+    here = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
     out.tell(f"now type: {here}capuchin up")
     return ExitCode.DONE

@@ -25,7 +25,7 @@ STATUSES: tuple[ConversationStatus, ...] = (
 @click.command(cls=Verb)
 @click.option("--agent", metavar="NAME", help="Only conversations with this agent.")
 @click.option("--status", type=click.Choice(STATUSES), help="Only conversations in this status.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, metavar="N")
+@options.limit(50)
 @options.as_json
 def command(
     agent: str | None, status: ConversationStatus | None, limit: int, as_json: bool

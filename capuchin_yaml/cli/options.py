@@ -17,6 +17,18 @@ reason = click.option("--reason", default="", metavar="TEXT", help="Why; the age
 paths = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 
 
+def limit(default: int) -> Callable[[F], F]:
+    """`--limit`: the most rows that are read and shown."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(1, 10_000),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help="Most rows shown.",
+    )
+
+
 def start_values(command: F) -> F:
     """`--var` and `--set`: what a new conversation starts with."""
     command = click.option(

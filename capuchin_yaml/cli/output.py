@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import re
+import select
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -96,6 +97,16 @@ class Output:
             if reconfigure is not None:
                 reconfigure(errors="backslashreplace")
         return cls(sys.stdout, sys.stderr)
+
+    def notices_reader_gone(self) -> bool:
+        """Look, without writing, whether the reader of stdout is still there."""
+        poll = select.poll()
+        poll.register(1, 0)
+        gone = select.POLLERR | select.POLLHUP
+        if any(happened & gone for _, happened in poll.poll(0)):
+            self.reader_gone = True
+            _discard(1)
+        return self.reader_gone
 
     @property
     def answers_on_terminal(self) -> bool:

@@ -63,14 +63,17 @@ async def reach(home: Home, *, program: str) -> Capuchin:
         ServerUnavailable: nothing is started here, or it does not answer.
         UnsafeState: the state folder or its key is not ours alone.
     """
+    from capuchin_yaml.client.server import find_server
+
+    target = await find_server(home)
+    key = home.key()
+    # Why only now: the SDK takes half a second to load, and where nothing runs it is not needed.
     from capuchin_yaml.client.connection import connect_temporal
     from capuchin_yaml.client.fleet import Capuchin
     from capuchin_yaml.client.home import project_name
-    from capuchin_yaml.client.server import find_server
     from capuchin_yaml.engine.storage import FolderStore
 
-    target = await find_server(home)
     # Why only where it is: a verb that reads makes no folder.
     store = FolderStore(home.store_dir) if home.store_dir.is_dir() else None
-    temporal = await connect_temporal(target, key=home.key(), store=store)
+    temporal = await connect_temporal(target, key=key, store=store)
     return Capuchin(temporal, project=project_name(home), program=program)

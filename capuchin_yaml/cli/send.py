@@ -21,6 +21,7 @@ from capuchin_yaml.cli.talking import (
     tell_rehearsal,
 )
 from capuchin_yaml.cli.verb import Verb, output, run_async
+from capuchin_yaml.errors import RequestRefused
 from capuchin_yaml.spec import JsonValue
 
 
@@ -38,8 +39,15 @@ def command(
     from stdin. Ends with 4 when a person is needed first.
     """
     out = output()
-    words = checked_text(sys.stdin.read() if text == "-" else text)
+    words = checked_text(_from_stdin() if text == "-" else text)
     return run_async(_send(out, to, words, variables, injected, as_json))
+
+
+def _from_stdin() -> str:
+    try:
+        return sys.stdin.read() if sys.stdin is not None else ""
+    except UnicodeDecodeError:
+        raise RequestRefused("stdin is not UTF-8; nothing was sent") from None
 
 
 async def _send(

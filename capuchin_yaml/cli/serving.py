@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING
 from capuchin_yaml.cli.answering_model import answering_model, forced_model
 from capuchin_yaml.spec import AgentSpec, JsonValue
 
+LAST_CALL_S = 3600.0
+"""Longest that a worker waits for its last call when nobody is in a hurry."""
+
 if TYPE_CHECKING:
+    from capuchin_yaml.cli.running_calls import RunningCalls
     from capuchin_yaml.client.home import Home
     from capuchin_yaml.client.target import Target
     from capuchin_yaml.engine.agents import AgentTable
@@ -26,16 +30,17 @@ async def serve(
     target: Target,
     agents: AgentTable,
     registry: Registry,
-    grace_s: float,
     stop: asyncio.Event,
     ready: asyncio.Event,
+    hurry: asyncio.Event,
 ) -> None:
-    """Poll until `stop` is set, then give running calls `grace_s` seconds.
+    """Poll until `stop` is set and the running calls have ended; `hurry` cuts them off.
 
     Raises:
         ServerUnavailable: the server does not answer.
         UnsafeState: the state folder or its key is not ours alone.
     """
+    from capuchin_yaml.cli.running_calls import RunningCalls
     from capuchin_yaml.client.connection import connect_temporal
     from capuchin_yaml.engine.activities import ModelSettings
     from capuchin_yaml.engine.storage import FolderStore
@@ -54,11 +59,14 @@ async def serve(
         store=store,
         # Why: a forced model without its key is answered by the stand-in, as every agent's is.
         models=ModelSettings(forced=None if forced is None else answering_model(None).name),
-        grace_s=grace_s,
+        # Why so long: the time that calls get is chosen when they are told to end, by `hurry`.
+        grace_s=LAST_CALL_S,
         own_server=target.origin == "own",
     )
+    calls = RunningCalls()
+    cutting = asyncio.create_task(_cut_off_at(hurry, calls))
     await run_worker(
-        client,
+        calls.watched(client),
         project=project,
         agents=agents,
         registry=registry,
@@ -66,6 +74,12 @@ async def serve(
         stop=stop,
         ready=ready,
     )
+    cutting.cancel()
+
+
+async def _cut_off_at(hurry: asyncio.Event, calls: RunningCalls) -> None:
+    await hurry.wait()
+    calls.cut_off()
 
 
 def swap(table: AgentTable, agents: Mapping[str, JsonValue]) -> None:

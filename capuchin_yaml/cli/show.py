@@ -14,7 +14,7 @@ from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.cli.reached import reached
 from capuchin_yaml.cli.talk_text import messages_json, print_event
 from capuchin_yaml.cli.talking import tell_person_needed
-from capuchin_yaml.cli.verb import Verb, output, run_async
+from capuchin_yaml.cli.verb import Verb, output, run_async, while_read
 from capuchin_yaml.events import to_json
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ async def _show(out: Output, word: str, follow: bool, as_json: bool) -> ExitCode
     async with reached() as (_home, fleet):
         conversation = await fleet.find(word)
         if follow:
-            await _follow(out, conversation, as_json)
+            await while_read(out, _follow(out, conversation, as_json))
             return ExitCode.DONE
         state = await conversation.state()
         events = await conversation.events()

@@ -18,8 +18,9 @@ from capuchin_yaml.cli.agents_file import write_agents
 from capuchin_yaml.cli.face import Face
 from capuchin_yaml.cli.reload import Reloader, read_compiled
 from capuchin_yaml.cli.roster import OnDisk, Roster, first_roster
+from capuchin_yaml.cli.serving import LAST_CALL_S
 from capuchin_yaml.cli.up_lock import UpLock
-from capuchin_yaml.cli.worker_link import LAST_CALL_S, WorkerChild, how_it_ended
+from capuchin_yaml.cli.worker_link import WorkerChild, how_it_ended
 from capuchin_yaml.errors import CapuchinError, InvalidAgent, RequestRefused
 
 if TYPE_CHECKING:
@@ -138,7 +139,13 @@ class Supervisor:
 
     async def spare_worker(self) -> WorkerChild:
         """A worker process with the code as it is now, which does not poll yet."""
-        child = await WorkerChild.spawn()
+        spawning = asyncio.create_task(WorkerChild.spawn())
+        try:
+            child = await asyncio.shield(spawning)
+        except asyncio.CancelledError:
+            # Why: a stop in this moment must not lose sight of the process.
+            self._children.add(await spawning)
+            raise
         self._children.add(child)
         return child
 

@@ -35,7 +35,7 @@ from capuchin_yaml.messages import (
 from capuchin_yaml.spec import JsonValue
 
 REHEARSAL = "rehearsal"
-_LABEL_WIDTH = 9
+_LABEL_WIDTH = 10
 
 
 def print_event(out: Output, event: Event) -> None:
@@ -61,7 +61,7 @@ def _told(event: Event) -> tuple[str, Colour, str] | None:
         case MessageQueued():
             return "queued", "cyan", event.text
         case AssistantSaid():
-            label = "agent*" if event.model == REHEARSAL else "agent"
+            label = REHEARSAL if event.model == REHEARSAL else "agent"
             return (label, "green", event.text) if event.text.strip() else None
         case ToolRequested() | ToolEnded():
             return _told_of_call(event)

@@ -78,15 +78,25 @@ async def find_partner(home: Home, fleet: Capuchin, word: str) -> Partner:
     agents = read_agents(home)
     if agent_named(agents, word) is not None:
         return Partner(agent=word)
+    if not agents and _is_slug(word) and await fleet.list(limit=1, agent=word):
+        # Why: on a cluster the agents are only known to its workers; who names one that has
+        # conversations wants another, and not one of them.
+        return Partner(agent=word)
     try:
-        return Partner(conversation=await fleet.find(word))
+        found = await fleet.find(word)
     except ConversationNotFound as error:
         if " could be " in str(error):
             raise
         if not agents and _is_slug(word):
-            # Why: on a cluster the agents are only known to its workers; they refuse a wrong name.
+            # Why: workers refuse a wrong name.
             return Partner(agent=word)
         raise no_such_name(agents, word) from error
+    if found.agent == word:
+        # Why: who names an agent wants a new conversation, not the only one that it has left.
+        raise RequestRefused(
+            f"no agent {word!r} is served here; its conversation goes on as {found.short_id}"
+        )
+    return Partner(conversation=found)
 
 
 def checked_values(

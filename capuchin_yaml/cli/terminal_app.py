@@ -209,9 +209,9 @@ def _show(
             app.exit(ExitCode.DONE)
         try:
             return await connect()
-        except BaseException:
+        except Exception:
             # Why: what cannot be started is said on the plain terminal, whole.
-            if ready is not None and ready.done():
+            if ready is not None and ready.done() and ready.exception() is not None:
                 app.exit(ExitCode.REFUSED)
             raise
 

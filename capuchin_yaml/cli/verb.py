@@ -10,6 +10,8 @@ import click
 from capuchin_yaml.cli.output import Output
 
 T = TypeVar("T")
+READER_S = 0.5
+"""Pause between two looks at whether a streamed answer still has a reader."""
 _VERBOSE = "capuchin_yaml.verbose"
 
 
@@ -68,6 +70,26 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     import asyncio
 
     return asyncio.run(work)
+
+
+async def while_read(out: Output, work: Coroutine[Any, Any, T]) -> T | None:
+    """Do work that streams its answer; None as soon as nobody reads it any more."""
+    import asyncio
+
+    async def reader_left() -> None:
+        while True:
+            if out.notices_reader_gone():
+                return
+            await asyncio.sleep(READER_S)
+
+    working, left = asyncio.create_task(work), asyncio.create_task(reader_left())
+    try:
+        await asyncio.wait({working, left}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for task in (working, left):
+            task.cancel()
+        await asyncio.gather(working, left, return_exceptions=True)
 
 
 def _set_verbose(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

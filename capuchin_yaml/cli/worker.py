@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from capuchin_yaml.tools.registry import Registry
 
 GRACE_S = 30.0
+REPORT_S = 1.0
+"""Time to tell the server of calls that were cut off."""
 
 
 @click.command(cls=Verb)
@@ -119,7 +121,7 @@ async def _serve(
     table = AgentTable()
     swap(table, {name: serving.to_json() for name, serving in roster.items()})
     stop, ready = asyncio.Event(), asyncio.Event()
-    signals = _Signals(stop)
+    signals = _Signals(stop, grace_s)
     work = asyncio.create_task(
         serve(
             home,
@@ -127,9 +129,9 @@ async def _serve(
             target=target,
             agents=table,
             registry=registry,
-            grace_s=grace_s,
             stop=stop,
             ready=ready,
+            hurry=signals.hurry,
         )
     )
     signals.listen()
@@ -137,7 +139,9 @@ async def _serve(
     await asyncio.wait({polling, work}, return_when=asyncio.FIRST_COMPLETED)
     if ready.is_set():
         out.tell(f"polling {task_queue(project)} at {target.address}: {', '.join(roster)}")
-        await asyncio.wait({work, signals.hurry}, return_when=asyncio.FIRST_COMPLETED)
+        out_of_time = asyncio.create_task(signals.out_of_time())
+        await asyncio.wait({work, out_of_time}, return_when=asyncio.FIRST_COMPLETED)
+        out_of_time.cancel()
     polling.cancel()
     if work.done():
         await work
@@ -146,11 +150,12 @@ async def _serve(
 
 
 class _Signals:
-    """The first signal drains, the second ends."""
+    """The first signal drains, the second (or the end of the grace time) cuts calls off."""
 
-    def __init__(self, stop: asyncio.Event) -> None:
+    def __init__(self, stop: asyncio.Event, grace_s: float) -> None:
         self._stop = stop
-        self.hurry: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._grace_s = grace_s
+        self.hurry = asyncio.Event()
         self.number: int | None = None
 
     def listen(self) -> None:
@@ -158,11 +163,18 @@ class _Signals:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, self._take, number)
 
+    async def out_of_time(self) -> None:
+        """Return when calls that were cut off have had the time to be reported."""
+        await self.hurry.wait()
+        await asyncio.sleep(REPORT_S)
+
     def _take(self, number: int) -> None:
-        if self._stop.is_set() and not self.hurry.done():
-            self.hurry.set_result(None)
-        self.number = self.number or number
+        if self._stop.is_set():
+            self.hurry.set()
+            return
+        self.number = number
         self._stop.set()
+        asyncio.get_running_loop().call_later(self._grace_s, self.hurry.set)
 
 
 class _VisibleLines:

@@ -32,9 +32,8 @@ from capuchin_yaml.spec import JsonValue
 Message = dict[str, JsonValue]
 LINE_BYTES = 256 * 1024 * 1024
 """Longest line; specs with big schemas are far below it."""
-KILL_S = 2.0
-LAST_CALL_S = 3600.0
-"""Longest that a replaced worker waits for its last call."""
+KILL_S = 3.0
+"""Beyond the grace time, in which the process must be gone."""
 
 
 class WorkerChild:
@@ -46,6 +45,7 @@ class WorkerChild:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Message]] = {}
         self._reader = asyncio.create_task(self._read())
+        self._has_work = False
 
     @classmethod
     async def spawn(cls) -> WorkerChild:
@@ -96,6 +96,7 @@ class WorkerChild:
 
     async def serve(self, settings: Mapping[str, JsonValue]) -> None:
         """Connect and take work; returns when it polls."""
+        self._has_work = True
         await self._call({"do": "serve", **settings})
 
     async def retire(self, grace_s: float) -> None:
@@ -112,8 +113,10 @@ class WorkerChild:
 
         `hurry` cuts the patience short.
         """
-        await self.retire(grace_s)
         gone = asyncio.create_task(self.ended())
+        if not self._has_work:
+            self.kill()
+        await self.retire(grace_s)
         in_a_hurry = asyncio.create_task(hurry.wait())
         await asyncio.wait(
             {gone, in_a_hurry}, timeout=grace_s + KILL_S, return_when=asyncio.FIRST_COMPLETED

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 import logging
 import os
@@ -19,15 +20,18 @@ from typing import TYPE_CHECKING, BinaryIO
 from capuchin_yaml.cli.agents_on_disk import code_roots, compile_agents, on_disk_json
 from capuchin_yaml.cli.logs import MAX_LOG_BYTES, start_logs
 from capuchin_yaml.cli.serving import serve, swap
-from capuchin_yaml.cli.worker_link import LAST_CALL_S, LINE_BYTES, Message
+from capuchin_yaml.cli.worker_link import LINE_BYTES, Message
 from capuchin_yaml.errors import CapuchinError
 
 if TYPE_CHECKING:
     from capuchin_yaml.client.home import Home
 
-ORPHAN_S = 1.2
+ORPHAN_S = 0.7
 """Time that running calls get once `up` is gone: nobody waits for them any more."""
 TERM_S = 10.0
+"""Time they get when somebody else ends this process."""
+REPORT_S = 1.0
+"""Time to tell the server of calls that were cut off."""
 logger = logging.getLogger("capuchin_yaml.worker")
 
 
@@ -41,7 +45,9 @@ class WorkerProcess:
         self._reports = reports
         self._registry = Registry.installed()
         self._table = AgentTable()
+        self._answering: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._work: asyncio.Task[None] | None = None
         self._limit: asyncio.TimerHandle | None = None
         self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -60,16 +66,22 @@ class WorkerProcess:
             if message["do"] == "retire":
                 self._end_in(float(message["grace_s"]))
                 continue
-            try:
-                reply = await self._obey(message)
-            except CapuchinError as error:
-                reply = {"event": "failed", "error": type(error).__name__, "message": str(error)}
-            except Exception as error:
-                logger.exception("command %s failed", message["do"])
-                text = f"{type(error).__name__}: {error}"
-                reply = {"event": "failed", "error": "WorkerUnavailable", "message": text}
-            self._reports.write(json.dumps({**reply, "id": message["id"]}).encode() + b"\n")
-            self._reports.flush()
+            # Why a task: an import that hangs must not keep `retire` from being heard.
+            task = asyncio.create_task(self._answer(message))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, message: Message) -> None:
+        try:
+            reply = await self._obey(message)
+        except CapuchinError as error:
+            reply = {"event": "failed", "error": type(error).__name__, "message": str(error)}
+        except Exception as error:
+            logger.exception("command %s failed", message["do"])
+            text = f"{type(error).__name__}: {error}"
+            reply = {"event": "failed", "error": "WorkerUnavailable", "message": text}
+        self._reports.write(json.dumps({**reply, "id": message["id"]}).encode() + b"\n")
+        self._reports.flush()
 
     async def _obey(self, message: Message) -> Message:
         match message["do"]:
@@ -108,9 +120,9 @@ class WorkerProcess:
                 target=await find_server(home),
                 agents=self._table,
                 registry=self._registry,
-                grace_s=LAST_CALL_S,
                 stop=self._stop,
                 ready=ready,
+                hurry=self._hurry,
             )
         )
         polling = asyncio.create_task(ready.wait())
@@ -127,9 +139,13 @@ class WorkerProcess:
         self._stop.set()
         if self._limit is not None:
             self._limit.cancel()
-        self._limit = asyncio.get_running_loop().call_later(grace_s, self._finish, 1)
+        self._limit = asyncio.get_running_loop().call_later(grace_s, self._cut_off)
         if self._work is None or self._work.done():
             self._finish(0)
+
+    def _cut_off(self) -> None:
+        self._hurry.set()
+        self._limit = asyncio.get_running_loop().call_later(REPORT_S, self._finish, 1)
 
     def _work_ended(self, work: asyncio.Task[None]) -> None:
         if not work.cancelled() and (error := work.exception()) is not None:
@@ -182,6 +198,10 @@ def _send_output_to(home: Home) -> None:
         os.dup2(log, 1)
         os.dup2(log, 2)
         os.close(log)
+    # Why: the process ends hard, and what a tool printed must not be lost in a buffer.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, errors="backslashreplace")
 
 
 if __name__ == "__main__":

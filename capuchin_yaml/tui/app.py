@@ -6,27 +6,30 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic
 from typing import Any, ClassVar
 
-from textual import events, work
+from textual import events, on, work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.screen import Screen
 
 from capuchin_yaml.errors import CapuchinError
-from capuchin_yaml.terminal_text import one_line
+from capuchin_yaml.terminal_text import one_line, visible
 from capuchin_yaml.tui import clipboard
-from capuchin_yaml.tui.desk import Connect, Desk, DeskChange, TalkChanged
+from capuchin_yaml.tui.desk import Connect, Desk, DeskChange, Fault, TalkChanged
 from capuchin_yaml.tui.drafts import Drafts
+from capuchin_yaml.tui.draw.bars import short_id
 from capuchin_yaml.tui.draw.rows import Row, row
 from capuchin_yaml.tui.model.entries import Tone
 from capuchin_yaml.tui.model.guard import Guard
 from capuchin_yaml.tui.model.pasted import clean, hidden_marks
 from capuchin_yaml.tui.notices import NoticeBoard
-from capuchin_yaml.tui.screens.boxes import HelpBox, TooSmall
+from capuchin_yaml.tui.screens.boxes import HelpBox, NameBox, TooSmall
 from capuchin_yaml.tui.screens.chat import ChatScreen
 from capuchin_yaml.tui.screens.frame import Frame
 from capuchin_yaml.tui.screens.inbox import InboxScreen
@@ -57,6 +60,9 @@ class CapuchinApp(App[int]):
         Binding("ctrl+z", "suspend_process", "suspend", id="app.suspend", show=False),
     ]
 
+    class BoardChanged(Message):
+        """The program around the TUI has something to say or to ask."""
+
     def __init__(
         self,
         connect: Connect,
@@ -83,7 +89,6 @@ class CapuchinApp(App[int]):
         self._last_flush = float("-inf")
         self._flush_s = SLOW_FLUSH_S if os.environ.get("SSH_CONNECTION") else FLUSH_S
         self._known_waiting: set[str] = set()
-        self._own_loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def user(self) -> str:
@@ -100,10 +105,15 @@ class CapuchinApp(App[int]):
         """Now, by the clock that keys are stamped with when they are read."""
         return monotonic()
 
+    @property
+    def stopped_by(self) -> str:
+        """The fault that ended the app, in one line; empty when a person left it."""
+        error = self._exception
+        return one_line(f"{type(error).__name__}: {error}", 300) if error is not None else ""
+
     def on_mount(self) -> None:
         """Paint, then connect."""
-        self._own_loop = asyncio.get_running_loop()
-        self._leave_on_signals(self._own_loop)
+        self._leave_on_signals(asyncio.get_running_loop())
         self.push_screen(self.chat)
         self.guard.focus(True, float("-inf"))
         self.set_interval(1.0, self._tick)
@@ -116,7 +126,8 @@ class CapuchinApp(App[int]):
                 loop.add_signal_handler(number, self.exit, 0, 128 + number)
 
     def _begin(self) -> None:
-        self.board.listen(lambda: self._from_any_thread(self._read_board))
+        # Why a message: it may be posted from any thread, and is handled in the app's context.
+        self.board.listen(lambda: self.post_message(self.BoardChanged()))
         self.run_desk()
 
     @work(exclusive=True, group="desk", exit_on_error=True)
@@ -128,6 +139,8 @@ class CapuchinApp(App[int]):
         """Tell the guard of every input and of the focus before anything acts on it."""
         if isinstance(event, _INPUTS) and not event.is_forwarded:
             self.guard.input(event.time)
+            # Why: some terminals tell that the focus went and not that it came back.
+            self.guard.focus(True, event.time)
             if isinstance(event, events.Paste):
                 self._clean_paste(event)
         elif isinstance(event, events.AppFocus):
@@ -186,16 +199,44 @@ class CapuchinApp(App[int]):
         if isinstance(self.screen, ChatScreen):
             self.push_screen(NewTalk(self.desk, agent), self._new_talk)
 
+    def begin_talk(self, text: str) -> None:
+        """Start a conversation with a first message; ask which agent when there is a choice."""
+        cards = [c for c in self.desk.fleet.agents if c.is_served]
+        if len(cards) == 1 and not cards[0].asks_first:
+            self.desk.spawn(self._begin_talk(cards[0].name, text))
+        else:
+            self.say("pick an agent first; what you wrote stays", "warn")
+            self.action_new_talk()
+
+    async def _begin_talk(self, agent: str, text: str) -> None:
+        self.say(f"starting a conversation with {agent}…")
+        try:
+            conversation = await self.desk.start(agent, {}, {})
+        except CapuchinError as error:
+            self.say(f"not started, what you wrote stays: {error}", "bad")
+            return
+        if self.chat.talk is None:
+            self.chat.open(conversation)
+            self.chat.send_first(text)
+
     def _new_talk(self, conversation: str | None) -> None:
         if conversation is not None:
             self.chat.open(conversation)
             self.chat.focus_composer()
 
     def action_close_talk(self) -> None:
-        """End the conversation on show for good."""
+        """End the conversation on show for good, once its agent's name was typed."""
         talk = self.chat.talk
-        if talk is not None and not talk.is_over:
-            self.desk.spawn(self._close(talk.id))
+        if talk is None or talk.is_over:
+            self.say("no open conversation is on show")
+            return
+
+        def typed(is_right: bool | None) -> None:
+            if is_right:
+                self.desk.spawn(self._close(talk.id))
+
+        title = f"close {talk.agent} {short_id(talk.id)} for good"
+        self.push_screen(NameBox(talk.agent, title), typed)
 
     async def _close(self, conversation: str) -> None:
         try:
@@ -242,12 +283,15 @@ class CapuchinApp(App[int]):
         yield SystemCommand("Take back", "the last message not sent", self.chat.take_back)
         yield SystemCommand("Theme", "change the colours", self.action_change_theme)
         yield SystemCommand("Repaint", "draw the screen again", self.action_repaint)
+        yield SystemCommand("Suspend", "back to the shell; fg returns", self.action_suspend_process)
         yield SystemCommand("Help", "the keys that act here", self.action_help)
         yield SystemCommand("Quit", "conversations go on", self.action_quit)
 
     def _on_change(self, change: DeskChange) -> None:
         if isinstance(change, TalkChanged):
             self.chat.take(change)
+        elif isinstance(change, Fault):
+            self.say(f"a fault of this program, it goes on: {change.text}", "bad")
         self._draw_soon()
 
     def _draw_soon(self) -> None:
@@ -292,10 +336,7 @@ class CapuchinApp(App[int]):
             agent, self._agent_first = self._agent_first, None
             self.action_new_talk(agent)
 
-    def _from_any_thread(self, act: Callable[[], None]) -> None:
-        if self._own_loop is not None and not self._own_loop.is_closed():
-            self._own_loop.call_soon_threadsafe(act)
-
+    @on(BoardChanged)
     def _read_board(self) -> None:
         for notice in self.board.take():
             self.say(notice.text, notice.tone)
@@ -319,4 +360,8 @@ def run_tui(
     app = CapuchinApp(connect, start=start, agent=agent, board=board, drafts_file=drafts_file)
     with sole_terminal(log_file):
         result = app.run()
+    if app.stopped_by:
+        where = f"; details are in {visible(str(log_file))}" if log_file is not None else ""
+        sys.stderr.write(f"the TUI ended by a fault ({app.stopped_by}){where}\n")
+        sys.stderr.write("conversations go on; drafts are kept\n")
     return app.return_code or result or 0

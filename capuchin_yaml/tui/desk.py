@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -26,10 +27,13 @@ from capuchin_yaml.events import MessageQueued as MessageQueuedEvent
 from capuchin_yaml.items import Item
 from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.tui.gateway import Broken, Decided, Gateway, Health, Mended, Partial, Pulse
+from capuchin_yaml.tui.model.changes import Change as TalkChange
+from capuchin_yaml.tui.model.changes import HeadChanged, ItemsChanged
 from capuchin_yaml.tui.model.fleet import Fleet
 from capuchin_yaml.tui.model.outbox import Outbox, Pending
-from capuchin_yaml.tui.model.talk import Change as TalkChange
-from capuchin_yaml.tui.model.talk import EventsMissing, HeadChanged, ItemsChanged, Talk
+from capuchin_yaml.tui.model.talk import EventsMissing, Talk
+
+_log = logging.getLogger(__name__)
 
 POLL_S = 1.0
 AGENTS_S = 5.0
@@ -57,7 +61,14 @@ class TalkChanged:
     changes: tuple[TalkChange, ...]
 
 
-DeskChange: TypeAlias = What | TalkChanged
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something went wrong that nobody foresaw; the desk goes on without it."""
+
+    text: str
+
+
+DeskChange: TypeAlias = What | TalkChanged | Fault
 Connect: TypeAlias = Callable[[], Awaitable[Gateway]]
 
 
@@ -102,7 +113,11 @@ class Desk:
         for conversation in list(self.fleet.talks):
             self.attach(conversation)
         while True:
-            await self.refresh()
+            try:
+                await self.refresh()
+            except Exception as error:
+                # Why: the screen with its drafts outlives whatever a poll runs into.
+                self._note_fault(error)
             await asyncio.sleep(self._poll_s)
 
     async def refresh(self) -> None:
@@ -140,7 +155,9 @@ class Desk:
         talk = self.talk(conversation)
         task = self._watches.get(conversation)
         if self.gateway is not None and (task is None or task.done()):
-            self._watches[conversation] = asyncio.create_task(self._watch(talk))
+            task = asyncio.create_task(self._watch(talk))
+            task.add_done_callback(self._look_after)
+            self._watches[conversation] = task
         return talk
 
     def detach(self, conversation: str) -> None:
@@ -152,20 +169,12 @@ class Desk:
 
     def send(self, conversation: str, text: str) -> Pending:
         """Send a message, or hold it while nobody could take it."""
-        message_id = secrets.token_hex(8)
+        message_id = self.outbox.id_again(conversation, text) or secrets.token_hex(8)
         entry = self.outbox.add(message_id, conversation, text, hold=self._hold())
         self._on_change(What.OUTBOX)
         if entry.state == "sending":
             self.spawn(self._deliver(entry))
         return entry
-
-    def send_again(self, message_id: str) -> None:
-        """Try a message once more that could not be sent."""
-        for entry in self.outbox.pending:
-            if entry.id == message_id and entry.state == "unsent":
-                self.outbox.set(entry.id, "sending")
-                self._on_change(What.OUTBOX)
-                self.spawn(self._deliver(entry))
 
     async def start(
         self, agent: str, variables: Mapping[str, JsonValue], injected: Mapping[str, JsonValue]
@@ -223,6 +232,7 @@ class Desk:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._look_after)
 
     async def shut(self) -> None:
         """Stop every task and let go of the gateway."""
@@ -233,6 +243,15 @@ class Desk:
         if self.gateway is not None:
             with contextlib.suppress(CapuchinError):
                 await self.gateway.aclose()
+
+    def _look_after(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            self._note_fault(error)
+
+    def _note_fault(self, error: Exception) -> None:
+        _log.error("a fault in the TUI's desk", exc_info=error)
+        self._on_change(Fault(f"{type(error).__name__}: {error}"))
 
     def _gateway(self) -> Gateway:
         if self.gateway is None:
@@ -282,6 +301,7 @@ class Desk:
                     learned = True
                 async for pulse in gateway.watch(talk.id, talk.next_offset):
                     self._take(talk, pulse)
+                self.fleet.workerless.discard(talk.id)
                 return
             except EventsMissing as missing:
                 if missing.since == missed:

@@ -40,7 +40,7 @@ class Question:
     options: tuple[Option, ...]
 
 
-Listener: TypeAlias = Callable[[], None]
+Listener: TypeAlias = Callable[[], object]
 
 
 class NoticeBoard:

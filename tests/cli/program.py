@@ -63,6 +63,19 @@ def nap(seconds: float, ctx: ToolContext) -> str:
 
 
 @tool(effect="write")
+def post(word: str, ctx: ToolContext) -> str:
+    """Do something once that takes long.
+
+    Args:
+        word: What.
+    """
+    with open(ctx.data_dir / "posts", "a", encoding="utf-8") as file:
+        file.write(word + "\\n")
+    time.sleep(120 if word == "slow" else 0)
+    return f"posted {word}"
+
+
+@tool(effect="write")
 def child(ctx: ToolContext) -> str:
     """Start a program that outlives the call."""
     left = subprocess.Popen(["sleep", "300"])
@@ -80,6 +93,8 @@ rules:
     reply: {calls: [{tool: nap, args: {seconds: 3}}]}
   - when: {user: "^long nap"}
     reply: {calls: [{tool: nap, args: {seconds: 120}}]}
+  - when: {user: "^post (.*)"}
+    reply: {calls: [{tool: post, args: {word: $1}}]}
   - when: {user: "^child"}
     reply: {calls: [{tool: child, args: {}}]}
   - when: {user: "^fail"}
@@ -107,6 +122,7 @@ tools:
   - probe.look
   - probe.note
   - probe.nap
+  - probe.post
   - probe.child
 approval: {{policy: denylist, tools: [{asks}]}}
 limits: {{max_steps: 8}}

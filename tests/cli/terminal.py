@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import select
+import struct
 import subprocess
 import termios
 import time
@@ -20,6 +21,7 @@ class Terminal:
 
     def __init__(self, *args: str, cwd: Path, environ: Mapping[str, str]) -> None:
         self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         self.seen = ""
         """Everything it has written so far, as the terminal got it."""
         self._from = 0

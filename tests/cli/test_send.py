@@ -107,6 +107,20 @@ def test_a_message_that_is_not_utf_8_is_refused(shop: Project) -> None:
     assert b"not UTF-8" in done.stderr
 
 
+def test_bytes_on_stdin_that_are_not_utf_8_are_refused(shop: Project) -> None:
+    done = subprocess.run(
+        [*PROGRAM, "send", "notes", "-"],
+        cwd=shop.folder,
+        env=shop.environ,
+        input=b"\xff",
+        capture_output=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert b"not UTF-8" in done.stderr
+
+
 def test_variables_are_checked_before_the_start(shop: Project) -> None:
     ran = shop.run("send", "notes", "hello", "--var", "whom=Ada")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from capuchin_yaml.spec import VariableSpec
 from capuchin_yaml.tui.app import run_tui
 from capuchin_yaml.tui.gateway import AgentCard, Gateway
+from capuchin_yaml.tui.screens.chat import ChatScreen
 from tests.tui.fake_gateway import FakeGateway
 
 REPLY = """Order **A-1001** was late, so a refund is fair.
@@ -79,6 +80,12 @@ def noise() -> None:
         subprocess.run(["echo", "STRAY child"], check=False)
 
 
+def fault(self: ChatScreen) -> None:
+    """Break the drawing once a conversation is on show."""
+    if self.talk is not None:
+        raise RuntimeError("a fault [/x] \x1b[31m")
+
+
 def main() -> int:
     """Run one scene."""
     which = sys.argv[1] if len(sys.argv) > 1 else "demo"
@@ -88,6 +95,8 @@ def main() -> int:
             threading.Thread(target=noise, daemon=True).start()
         return scene()
 
+    if which == "fault":
+        ChatScreen.draw = fault  # type: ignore[method-assign]  # what this scene is about
     log = Path(os.environ["TUI_LOG"]) if "TUI_LOG" in os.environ else None
     start = "demo.billing-a91f00" if which != "empty" else None
     return run_tui(connect, start=start, log_file=log)

@@ -62,6 +62,35 @@ async def test_blank_input_is_no_message_and_ctrl_j_breaks_the_line(
         assert fake.sent == []
 
 
+async def test_keys_that_come_at_once_act_in_their_order(fake: FakeGateway, talk: FakeTalk) -> None:
+    keys = ["o", "n", "x", "backspace", "e", "ctrl+j", "t", "w", "o", "enter", "l", "a", "t", "e"]
+    async with running(fake, start=talk.id) as (app, pilot):
+        for name in keys:
+            app.post_message(events.Key(name, name if len(name) == 1 else None))
+        await until(pilot, lambda: composer(app).text == "late")
+
+    assert fake.sent == [(talk.id, "one\ntwo")]
+
+
+@pytest.mark.parametrize(
+    "glyph",
+    ["你", "e\u0301", "⚠\ufe0f", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "🇩🇪", "👍🏽"],
+)
+async def test_the_cursor_moves_and_deletes_by_whole_glyphs(
+    fake: FakeGateway, talk: FakeTalk, glyph: str
+) -> None:
+    async with running(fake, start=talk.id) as (app, pilot):
+        composer(app).insert(f"a{glyph}b")
+        await pilot.press("left", "left")
+        assert composer(app).cursor_location == (0, 1)
+        await pilot.press("right", "backspace")
+        assert composer(app).text == "ab"
+        composer(app).insert(glyph)
+        await pilot.press("left", "delete")
+
+        assert composer(app).text == "ab"
+
+
 async def test_while_a_turn_runs_messages_queue_in_sight(fake: FakeGateway, talk: FakeTalk) -> None:
     fake.turn(talk, "first")
     async with running(fake, start=talk.id) as (app, pilot):
@@ -312,12 +341,25 @@ async def test_a_new_conversation_asks_for_what_its_agent_needs(fake: FakeGatewa
         assert composer(app).text == "written before"
 
 
+async def test_with_one_agent_the_first_message_starts_the_conversation(fake: FakeGateway) -> None:
+    fake.cards = (AgentCard("billing"),)
+    async with running(fake) as (app, pilot):
+        await until(pilot, lambda: app.desk.fleet.agents)
+        composer(app).text = "refund A-1001"
+        await pilot.press("enter")
+        await until(pilot, lambda: "┃ refund A-1001" in text_of(app))
+
+        assert [a for a, _, _ in fake.started] == ["billing"]
+        assert [t for _, t in fake.sent] == ["refund A-1001"]
+        assert composer(app).text == ""
+
+
 async def test_notices_of_the_program_are_shown_and_take_no_focus(
     fake: FakeGateway, talk: FakeTalk
 ) -> None:
     board = NoticeBoard()
     async with running(fake, start=talk.id, board=board) as (app, pilot):
-        board.push("agents/billing.yaml: [/reloaded]", "ok")
+        await asyncio.to_thread(board.push, "agents/billing.yaml: [/reloaded]", "ok")
         await until(pilot, lambda: "agents/billing.yaml: [/reloaded]" in text_of(app))
 
         assert app.focused is composer(app)
@@ -376,6 +418,21 @@ async def test_everything_can_be_selected_and_copied(
         await until(pilot, lambda: app.screen.get_selected_text())
 
         assert app.screen.get_selected_text() == "first line 你好 end\n\nsecond"
+
+
+async def test_a_fault_nobody_foresaw_is_told_and_the_screen_goes_on(
+    fake: FakeGateway, talk: FakeTalk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken() -> tuple[()]:
+        raise ZeroDivisionError("a [/fault]")
+
+    async with running(fake, start=talk.id) as (app, pilot):
+        composer(app).text = "a draft"
+        monkeypatch.setattr(fake, "list", broken)
+        await until(pilot, lambda: "it goes on: ZeroDivisionError: a [/fault]" in text_of(app))
+
+        assert composer(app).text == "a draft"
+        assert app.is_running
 
 
 async def test_leaving_decides_and_cancels_nothing(fake: FakeGateway, talk: FakeTalk) -> None:

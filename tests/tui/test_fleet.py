@@ -111,6 +111,8 @@ def test_only_a_message_that_has_not_gone_out_can_be_taken_back() -> None:
 
     assert taken is not None
     assert taken.text == "held"
+    assert outbox.id_again("c", "held, but changed") is None
+    assert outbox.id_again("c", "held") == "2"
     assert outbox.take_back("c") is None
     assert dataclasses.asdict(outbox.pending[0])["text"] == "gone"
 

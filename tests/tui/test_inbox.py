@@ -80,7 +80,7 @@ async def test_the_detail_shows_all_that_a_decision_is_bound_to(
         '"currency": "USD"',
         '"tenant": "7"',
         f"digest {item.digest[:12]} · revision 1",
-        "left, then it is denied and the talk goes on",
+        "left, then it is denied",
         "anna  refund A-1001 please",
     ):
         assert part in text
@@ -119,7 +119,7 @@ async def test_deny_opens_a_box_where_escape_decides_nothing(
         await pilot.press("d")
         await until(pilot, lambda: is_in_box(app))
         await pilot.press("n", "o", "enter", "w", "ctrl+s")
-        await until(pilot, lambda: "✔ denied by anna (your name): no w" in text_of(app))
+        await until(pilot, lambda: "✖ denied by anna (your name): no w" in text_of(app))
 
     assert fake.decisions == [(item.id, 1, "deny", "no\nw", "")]
 
@@ -193,7 +193,7 @@ async def test_decided_elsewhere_is_a_normal_outcome_and_no_key_falls_to_the_nex
     async with running(fake, start=talk.id) as (app, pilot):
         screen = await open_first(app, pilot)
         fake.settle(first, "deny", "bert", "too [late]")
-        await until(pilot, lambda: "✔ denied by bert: too [late]" in text_of(app))
+        await until(pilot, lambda: "✖ denied by bert: too [late]" in text_of(app))
         await pilot.pause(0.4)
         await pilot.press("a")
         await pilot.pause(0.2)

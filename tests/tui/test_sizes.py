@@ -140,6 +140,10 @@ async def test_a_failed_and_a_closed_conversation_say_so(fake: FakeGateway, talk
     async with running(fake, start=talk.id) as (app, pilot):
         await until(pilot, lambda: "the model is not available: 529 overloaded" in text_of(app))
         app.action_close_talk()
+        await until(pilot, lambda: "close billing" in text_of(app))
+        await pilot.press("enter")
+        assert fake.closed == []
+        await pilot.press(*"billing", "enter")
         await until(pilot, lambda: "conversation closed by anna" in text_of(app))
         app.chat.query_one(Composer).text = "still there?"
         await pilot.press("enter")

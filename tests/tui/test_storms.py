@@ -14,7 +14,7 @@ from capuchin_yaml.tui.screens.inbox import InboxScreen
 from tests.tui.conftest import running, until
 from tests.tui.fake_gateway import FakeGateway, FakeTalk
 
-STORMS = 30
+STORMS = 24
 _GAP_S = 0.25
 _TYPED = "aaadddyyrfhos approve this please\n"
 _KEYS = ["enter", "space", "tab", "escape", "f2", "down", "up", "pagedown", "end", "ctrl+s", "left"]

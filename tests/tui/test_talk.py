@@ -9,16 +9,15 @@ import pytest
 
 from capuchin_yaml.events import Event, decode
 from capuchin_yaml.tui.gateway import Partial, TalkState
-from capuchin_yaml.tui.model.entries import AgentSaid, Mark, ToolCard, UserSaid
-from capuchin_yaml.tui.model.talk import (
+from capuchin_yaml.tui.model.changes import (
     Added,
-    EventsMissing,
     HeadChanged,
     ItemsChanged,
     Replaced,
     ReplyGrew,
-    Talk,
 )
+from capuchin_yaml.tui.model.entries import AgentSaid, Mark, ToolCard, UserSaid
+from capuchin_yaml.tui.model.talk import EventsMissing, Talk
 
 ID = "demo.billing-a91f00"
 
@@ -224,6 +223,24 @@ def test_a_denied_and_an_invalid_call_say_so_from_the_start() -> None:
     assert states == ["denied", "invalid"]
 
 
+@pytest.mark.parametrize(
+    "end",
+    [
+        event(4, "turn_ended", turn=1, outcome="cancelled"),
+        event(4, "conversation_closed", status="closed", by="bert"),
+    ],
+)
+def test_a_call_without_a_result_is_cancelled_with_its_turn(end: Event) -> None:
+    talk = applied([PINNED, turn(), asked(2), event(3, "item_opened", item=item())])
+
+    talk.apply(end)
+
+    card = talk.card(f"{ID}:1")
+    assert card is not None
+    assert card.state == "cancelled"
+    assert talk.items == {}
+
+
 def test_queued_messages_leave_the_queue_when_their_turn_starts() -> None:
     talk = applied([PINNED, turn()])
     queued = event(2, "message_queued", message_id="m2", text="and A-2", by="anna")
@@ -278,9 +295,9 @@ def test_the_open_reply_grows_and_is_replaced_by_what_was_said() -> None:
     )
 
     assert changes == [ReplyGrew(), Added(2)]
-    assert talk.open_reply is None
     assert isinstance(talk.entries[2], AgentSaid)
     assert talk.entries[2].text == "Looking up."
+    assert not any(e.is_open for e in talk.entries if isinstance(e, AgentSaid))
 
 
 def test_a_tail_that_begins_later_is_put_in_its_place() -> None:

@@ -76,6 +76,18 @@ def test_told_to_end_it_gives_the_terminal_back(tmp_path: Path, number: signal.S
         assert LEAVE_SCREEN in terminal.raw
 
 
+def test_a_fault_gives_the_terminal_back_and_names_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "tui.log"
+    with TuiTerminal("fault", log) as terminal:
+        code = terminal.end()
+        after = terminal.raw[terminal.raw.rfind(LEAVE_SCREEN) :]
+
+    assert code == 1
+    assert b"ended by a fault (RuntimeError: a fault [/x] \\x1b[31m)" in after
+    assert str(log).encode() in after.replace(b"\r\n", b"")
+    assert "RuntimeError" in log.read_text()
+
+
 def test_without_a_terminal_it_says_what_to_use_instead(monkeypatch: pytest.MonkeyPatch) -> None:
     read, write = os.pipe()
     with os.fdopen(read) as not_a_terminal:

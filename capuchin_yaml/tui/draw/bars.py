@@ -127,15 +127,15 @@ def status_row(talk: Talk | None, notice: Row, width: int, keys: str) -> Row:
     return spread(left, (Piece(keys, "muted"),), width)
 
 
-def talk_rows(row_: TalkRow, status: str, width: int, now: datetime) -> list[Row]:
+def talk_rows(row_: TalkRow, status: str, title: str, width: int, now: datetime) -> list[Row]:
     """A conversation as two rows of the list."""
     glyph, word, role = STATUSES.get(status, ("?", status, "muted"))
     age = since(row_.updated_at or row_.created_at, now)
     head = (Piece(f"{glyph} ", role), Piece(one_line(row_.agent, 40), "strong"))
-    title = one_line(row_.title, 120) or short_id(row_.id)
+    name = one_line(title, 120) or short_id(row_.id)
     return [
         spread((*head, Piece(f" {word}", role)), (Piece(age, "muted"),), width),
-        (Piece(f"  {title}", "muted"),),
+        (Piece(f"  {name}", "muted"),),
     ]
 
 

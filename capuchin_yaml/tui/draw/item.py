@@ -16,7 +16,7 @@ from capuchin_yaml.tui.model.entries import AgentSaid, Entry, Mark, ToolCard, Us
 from capuchin_yaml.tui.notices import Question
 
 THEN = {
-    "deny": "it is denied and the talk goes on",
+    "deny": "it is denied",
     "wait": "it goes on waiting",
     "close": "the conversation is closed",
     "escalate": "it goes to others",

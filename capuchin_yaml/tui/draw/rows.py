@@ -94,6 +94,21 @@ def wrap(
     return out
 
 
+def graphemes(text: str) -> list[tuple[int, int]]:
+    """Where each glyph begins and ends; the two letters of a flag are one."""
+    spans: list[tuple[int, int]] = []
+    is_half_flag = False
+    for start, end, _ in split_graphemes(text)[0]:
+        is_letter = "\U0001f1e6" <= text[start] <= "\U0001f1ff"
+        if is_letter and is_half_flag:
+            spans[-1] = (spans[-1][0], end)
+            is_half_flag = False
+            continue
+        spans.append((start, end))
+        is_half_flag = is_letter
+    return spans
+
+
 def fold(
     pieces: Sequence[Piece], width: int, first: Sequence[Piece] = (), rest: Sequence[Piece] = ()
 ) -> list[Row]:

@@ -103,13 +103,18 @@ class Fleet:
             return talk.status
         return "waiting" if row.waiting and row.status not in ("closed", "failed") else row.status
 
+    def title(self, row: TalkRow) -> str:
+        """The title of a row: its watch may know one that the list has not yet."""
+        talk = self.talks.get(row.id)
+        return row.title or (talk.title if talk is not None else "")
+
     def ordered(self, needle: str = "") -> list[TalkRow]:
         """The rows that hold `needle` anywhere, those that want a person first."""
         words = needle.lower().split()
         found = [
             r
             for r in self.rows.values()
-            if all(w in f"{r.agent} {r.title} {r.id} {self.status(r)}".lower() for w in words)
+            if all(w in f"{r.agent} {self.title(r)} {r.id} {self.status(r)}".lower() for w in words)
         ]
         by_time = sorted(found, key=lambda r: r.updated_at or r.created_at, reverse=True)
         return sorted(by_time, key=lambda r: _rank(self.status(r)))

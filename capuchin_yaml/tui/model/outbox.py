@@ -41,6 +41,7 @@ class Outbox:
     """Messages of all conversations, in the order they were written."""
 
     pending: list[Pending] = field(default_factory=list)
+    _taken_back: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add(self, message_id: str, conversation: str, text: str, *, hold: str = "") -> Pending:
         """Take a message; with a reason in `hold` it waits instead of going out."""
@@ -74,5 +75,13 @@ class Outbox:
         for entry in reversed(self.pending):
             if entry.conversation == conversation and entry.state in ("held", "unsent"):
                 self.seen(entry.id)
+                self._taken_back[conversation, entry.text] = entry.id
                 return entry
         return None
+
+    def id_again(self, conversation: str, text: str) -> str | None:
+        """The id of a message that was taken back and is sent again unchanged.
+
+        With its old id it stays one message, even if the first try did arrive after all.
+        """
+        return self._taken_back.pop((conversation, text), None)

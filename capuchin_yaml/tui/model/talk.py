@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.events import (
@@ -31,6 +31,14 @@ from capuchin_yaml.events import (
 )
 from capuchin_yaml.items import Item, item_from_json
 from capuchin_yaml.tui.gateway import Partial, Queued, TalkState
+from capuchin_yaml.tui.model.changes import (
+    Added,
+    Change,
+    HeadChanged,
+    ItemsChanged,
+    Replaced,
+    ReplyGrew,
+)
 from capuchin_yaml.tui.model.entries import (
     AgentSaid,
     CardState,
@@ -49,38 +57,6 @@ class EventsMissing(CapuchinError):
         super().__init__(f"event {since} was expected and event {got} came")
         self.since = since
         self.got = got
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """Entries were added at the end, from `first` on."""
-
-    first: int
-
-
-@dataclass(frozen=True, slots=True)
-class Replaced:
-    """The entry at `index` is another one now."""
-
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyGrew:
-    """The open reply has other text, began or ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeadChanged:
-    """Status, usage, title, queue or definition are others now."""
-
-
-@dataclass(frozen=True, slots=True)
-class ItemsChanged:
-    """An item opened, changed its revision or was decided."""
-
-
-Change: TypeAlias = Added | Replaced | ReplyGrew | HeadChanged | ItemsChanged
 
 
 @dataclass(slots=True)
@@ -135,6 +111,8 @@ class Talk:
     known_events: int = 0
     """Events that its log is known to have; fewer are applied while it is being read."""
     _card_at: dict[str, int] = field(default_factory=dict)
+    _open_calls: set[str] = field(default_factory=set)
+    """Calls whose result was not seen yet."""
     _attempt: int = -1
 
     @property
@@ -236,6 +214,11 @@ class Talk:
         self.entries[at] = replace(card, **fields)
         return [Replaced(at)]
 
+    def _end_open_calls(self) -> list[Change]:
+        """Show calls without a result as cancelled, when nothing can bring one any more."""
+        left, self._open_calls = self._open_calls, set()
+        return [c for call_id in left for c in self._set_card(call_id, state="cancelled")]
+
     def _drop_open(self) -> list[Change]:
         self._attempt = -1
         if self.open_reply is None:
@@ -273,6 +256,8 @@ class Talk:
 
     def _on_requested(self, event: ToolRequested) -> list[Change]:
         state = _VERDICTS.get(event.verdict, "requested")
+        if state == "requested":
+            self._open_calls.add(event.call_id)
         self._card_at[event.call_id] = len(self.entries)
         return self._add(
             ToolCard(
@@ -321,6 +306,7 @@ class Talk:
 
     def _on_started(self, event: ToolStarted) -> list[Change]:
         self._settle_status()
+        self._open_calls.add(event.call_id)
         changes = self._set_card(event.call_id, state="running")
         if not changes:
             self._card_at[event.call_id] = len(self.entries)
@@ -337,6 +323,7 @@ class Talk:
         return [*changes, HeadChanged()]
 
     def _on_ended(self, event: ToolEnded) -> list[Change]:
+        self._open_calls.discard(event.call_id)
         fields: dict[str, Any] = {"state": event.status, "result": event.text}
         return self._set_card(event.call_id, **fields, duration_s=event.duration_s)
 
@@ -357,7 +344,7 @@ class Talk:
         if self.open_reply is not None and event.outcome != "answered":
             cut = replace(self.open_reply, time=event.time, is_open=False, is_cut=True)
             changes += [*self._drop_open(), *self._add(cut)]
-        changes += self._drop_open()
+        changes += [*self._drop_open(), *self._end_open_calls()]
         if self.items:
             self.items = {}
             changes.append(ItemsChanged())
@@ -375,7 +362,8 @@ class Talk:
         text = f"conversation {event.status}{who}"
         text = f"{text}: {event.detail}" if event.detail else text
         mark = Mark(event.time, text, "bad" if event.status == "failed" else "info")
-        return [*self._drop_open(), HeadChanged(), ItemsChanged(), *self._add(mark)]
+        ended = self._end_open_calls()
+        return [*self._drop_open(), *ended, HeadChanged(), ItemsChanged(), *self._add(mark)]
 
     def _on_other(self, event: Event) -> list[Change]:
         name = event.name if isinstance(event, UnknownEvent) else event.kind

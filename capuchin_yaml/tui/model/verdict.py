@@ -17,13 +17,23 @@ _WORDS = {
     "expired": "the time ran out",
     "withdrawn": "withdrawn with its turn",
 }
+_GLYPHS = {
+    "approve": ("✔", "ok"),
+    "happened": ("✔", "ok"),
+    "rerun": ("✔", "ok"),
+    "go_on": ("✔", "ok"),
+    "deny": ("✖", "bad"),
+    "failed": ("✖", "bad"),
+    "stop": ("✖", "bad"),
+}
 
 
-def told(decided: ItemDecided, user: str) -> str:
-    """What the log says of a decision, and whether it was this user's."""
+def told(decided: ItemDecided, user: str) -> tuple[str, str]:
+    """What the log says of a decision, and whether it was this user's; with the role to draw."""
     word = _WORDS.get(decided.choice, decided.choice.replace("_", " "))
-    line = f"{word}{_by(decided.by, user)}"
-    return f"{line}: {one_line(decided.reason, 200)}" if decided.reason else line
+    glyph, role = _GLYPHS.get(decided.choice, ("○", "muted"))
+    line = f"{glyph} {word}{_by(decided.by, user)}"
+    return (f"{line}: {one_line(decided.reason, 200)}" if decided.reason else line), role
 
 
 def answered(answer: Decided, user: str) -> str:

@@ -8,12 +8,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Input, TextArea
+from textual.widgets import Input
 
 from capuchin_yaml.engine.contract import MAX_REASON_BYTES
 from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.draw.rows import Piece, Row, row, wrap
 from capuchin_yaml.tui.model.pasted import clean
+from capuchin_yaml.tui.widgets.draft import Draft
 from capuchin_yaml.tui.widgets.lines import Lines
 
 _WIDTH = 64
@@ -26,8 +27,8 @@ class TextBox(ModalScreen[str | None]):
 
     CSS_PATH = "boxes.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "send", "send", id="box.send", priority=True),
-        Binding("escape", "back", "back", id="box.back", priority=True),
+        Binding("ctrl+s", "send", "send", id="box.send"),
+        Binding("escape", "back", "back", id="box.back"),
     ]
 
     def __init__(self, title: str, hint: str, *, may_be_empty: bool) -> None:
@@ -40,7 +41,7 @@ class TextBox(ModalScreen[str | None]):
         """Title, text, keys."""
         with Vertical(id="box"):
             yield Lines(id="title")
-            yield TextArea(id="text", compact=True)
+            yield Draft(id="text", compact=True)
             yield Lines(id="keys")
 
     def on_mount(self) -> None:
@@ -49,11 +50,11 @@ class TextBox(ModalScreen[str | None]):
             _title(self._title, self._hint, self.app.size.width)
         )
         self._keys(row("ctrl+s sends · Enter breaks the line · Esc goes back", "muted"))
-        self.query_one(TextArea).focus()
+        self.query_one(Draft).focus()
 
     def action_send(self) -> None:
         """Hand the text on, unless it is too long or must not be empty."""
-        text, _ = clean(self.query_one(TextArea).text)
+        text, _ = clean(self.query_one(Draft).text)
         size = len(text.encode("utf-8", "surrogatepass"))
         if size > MAX_REASON_BYTES:
             self._keys(row(f"too long: at most {MAX_REASON_BYTES // 1024} KB", "bad"))
@@ -75,7 +76,7 @@ class NameBox(ModalScreen[bool]):
 
     CSS_PATH = "boxes.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "back", id="box.back", priority=True),
+        Binding("escape", "back", "back", id="box.back"),
     ]
 
     def __init__(self, name: str, title: str) -> None:

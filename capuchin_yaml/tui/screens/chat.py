@@ -11,11 +11,13 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
 from capuchin_yaml.errors import CapuchinError
+from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.desk import TalkChanged
 from capuchin_yaml.tui.draw.bars import queue_rows, status_row, strip_rows, talk_rows
 from capuchin_yaml.tui.draw.rows import Row, row
 from capuchin_yaml.tui.gateway import TalkRow
-from capuchin_yaml.tui.model.talk import Change, Talk
+from capuchin_yaml.tui.model.changes import Change
+from capuchin_yaml.tui.model.talk import Talk
 from capuchin_yaml.tui.screens.frame import Frame
 from capuchin_yaml.tui.widgets.composer import Composer
 from capuchin_yaml.tui.widgets.lines import Lines
@@ -63,7 +65,9 @@ class ChatScreen(Frame):
 
     def on_mount(self) -> None:
         """Start in the composer."""
-        self.query_one(Composer).focus()
+        composer = self.query_one(Composer)
+        composer.accept = self._submit
+        composer.focus()
         self.draw()
 
     def on_resize(self) -> None:
@@ -94,6 +98,12 @@ class ChatScreen(Frame):
     def focus_composer(self) -> None:
         """Go to the composer."""
         self.query_one(Composer).focus()
+
+    def send_first(self, text: str) -> None:
+        """Send the words with which a conversation was begun, unless they were changed since."""
+        composer = self.query_one(Composer)
+        if composer.message == text:
+            composer.action_submit()
 
     def take(self, change: TalkChanged) -> None:
         """Remember changes of the shown talk until the next drawing."""
@@ -129,8 +139,8 @@ class ChatScreen(Frame):
         needle = self.query_one("#filter", Input).value
 
         def pick(entry: TalkRow) -> Pick:
-            status = fleet.status(entry)
-            return Pick(entry.id, lambda width: talk_rows(entry, status, width, now))
+            status, title = fleet.status(entry), fleet.title(entry)
+            return Pick(entry.id, lambda width: talk_rows(entry, status, title, width, now))
 
         empty: list[Row] = [row("no conversations yet", "muted"), row("ctrl+n starts one", "muted")]
         if needle:
@@ -163,8 +173,11 @@ class ChatScreen(Frame):
             new = f"{unseen} new · " if unseen else ""
             rows = [row(f"▼ {new}{key} to follow", "accent")]
         elif self.talk is None:
-            agents = ", ".join(a.name for a in self.desk.fleet.agents[:5])
-            rows = [row(f"no conversation is open; ctrl+n starts one ({agents or '…'})", "muted")]
+            agents = ", ".join(one_line(a.name, 40) for a in self.desk.fleet.agents[:5])
+            rows = [
+                row("no conversation is open: write one's first message, or ctrl+b lists them"),
+                row(f"agents here: {agents or 'not known yet'}", "muted"),
+            ]
         self.query_one("#pill", Lines).set_rows(rows)
 
     @on(Transcript.CopyWanted)
@@ -179,20 +192,19 @@ class ChatScreen(Frame):
         else:
             transcript.action_follow()
 
-    @on(Composer.Submitted)
-    def _submit(self, event: Composer.Submitted) -> None:
+    def _submit(self, text: str) -> bool:
+        """Send what was written; False leaves it in the composer."""
         talk = self.talk
         if talk is None:
-            self.capuchin.say("no conversation is open: ctrl+n starts one, the draft stays", "warn")
-            self.capuchin.action_new_talk()
-            return
+            self.capuchin.begin_talk(text)
+            return False
         if talk.is_over:
             self.capuchin.say(f"this conversation is {talk.status}; the draft stays", "warn")
-            return
-        self.desk.send(talk.id, event.text)
-        self.query_one(Composer).text = ""
+            return False
+        self.desk.send(talk.id, text)
         self.capuchin.drafts.put(talk.id, "")
         self.query_one(Transcript).action_follow()
+        return True
 
     @on(Composer.Refused)
     def _refused(self, event: Composer.Refused) -> None:

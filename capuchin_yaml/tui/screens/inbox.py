@@ -170,6 +170,8 @@ class InboxScreen(Frame):
             item, problem = None, str(error)
         if self._row is None or self._row.id != wanted.id or not self.is_mounted:
             return
+        if item is None and not problem and self._item is None:
+            problem = "its conversation has no such item any more"
         self._item, self._problem = item or self._item, problem
         self._show_item()
         self.draw_facts()
@@ -227,7 +229,7 @@ class InboxScreen(Frame):
             return row("nothing is open", "muted")
         decided = self.desk.talk(self._row.conversation).decided.get(self._row.id)
         if decided is not None:
-            return row(f"✔ {told(decided, self.capuchin.user)}", "ok")
+            return row(*told(decided, self.capuchin.user))
         if self._problem:
             return row(f"✖ cannot be read, so not answered: {one_line(self._problem, 200)}", "bad")
         if self._item is None:

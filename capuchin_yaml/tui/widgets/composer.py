@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.widgets import TextArea
 
 from capuchin_yaml.tui.model import outbox
 from capuchin_yaml.tui.model.pasted import Pasted, clean, is_large
+from capuchin_yaml.tui.widgets.draft import Draft
 
 
-class Composer(TextArea):
+class Composer(Draft):
     """A draft. It is emptied only after its text was handed on as a message."""
 
     DEFAULT_CSS = """
@@ -29,7 +30,7 @@ class Composer(TextArea):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "send", id="composer.send", priority=True),
+        Binding("enter", "submit", "send", id="composer.send"),
         Binding("ctrl+j,shift+enter,alt+enter", "newline", "new line", id="composer.newline"),
         Binding("alt+up", "take_back", "take back", id="composer.take_back", show=False),
         Binding("ctrl+c,super+c", "interrupt", "copy or cancel", id="composer.copy", show=False),
@@ -38,13 +39,6 @@ class Composer(TextArea):
         Binding("pagedown", "scroll_talk(1)", "page down", id="composer.page_down", show=False),
         Binding("ctrl+end", "follow", "follow the end", id="composer.follow", show=False),
     ]
-
-    class Submitted(Message):
-        """A message is to go out; `text` has held pastes in place."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
 
     class Refused(Message):
         """The draft cannot go out as it is; it stays."""
@@ -79,6 +73,8 @@ class Composer(TextArea):
             placeholder="write a message · Enter sends · ctrl+j breaks the line",
         )
         self.pasted = pasted
+        self.accept: Callable[[str], bool] = lambda text: False
+        """Takes a message with held pastes in place; False leaves it in the draft."""
         self.cursor_blink = False
 
     @property
@@ -100,7 +96,8 @@ class Composer(TextArea):
         if why is not None:
             self.post_message(self.Refused(why))
             return
-        self.post_message(self.Submitted(text))
+        if self.accept(text):
+            self.text = ""
 
     def action_newline(self) -> None:
         """Break the line."""

@@ -28,7 +28,7 @@ class RowView(ScrollView, can_focus=True):
         scrollbar-gutter: stable;
 
         & > .role--text { color: $foreground; }
-        & > .role--muted { color: $text-muted; }
+        & > .role--muted { color: $foreground 60%; }
         & > .role--strong { text-style: bold; }
         & > .role--emph { text-style: italic; }
         & > .role--strike { text-style: strike; }
@@ -37,16 +37,16 @@ class RowView(ScrollView, can_focus=True):
         & > .role--block { color: $foreground 90%; }
         & > .role--quote { color: $secondary; }
         & > .role--link { color: $text-primary; text-style: underline; }
-        & > .role--rule { color: $text-muted 60%; }
+        & > .role--rule { color: $foreground 35%; }
         & > .role--you { color: $text-primary; text-style: bold; }
         & > .role--agent { color: $text-success; text-style: bold; }
-        & > .role--tool { color: $text-secondary; text-style: bold; }
+        & > .role--tool { color: $text-primary; text-style: bold; }
         & > .role--ok { color: $text-success; }
         & > .role--warn { color: $text-warning; text-style: bold; }
         & > .role--bad { color: $text-error; text-style: bold; }
         & > .role--accent { color: $text-accent; text-style: bold; }
-        & > .role--selected { background: $primary 30%; }
-        & > .role--cursor { background: $primary 60%; color: $foreground; text-style: bold; }
+        & > .role--selected { background: $primary 25%; }
+        & > .role--cursor { background: $primary 45%; }
     }
     """
 
@@ -72,8 +72,8 @@ class RowView(ScrollView, can_focus=True):
         """The style of a role, over the pane's own."""
         style = self._styles_of_roles.get(role)
         if style is None:
-            partial = self.get_component_rich_style(f"role--{role}", partial=True)
-            style = self._styles_of_roles[role] = self.rich_style + partial
+            style = self.get_component_rich_style(f"role--{role}")
+            self._styles_of_roles[role] = style
         return style
 
     def strip(self, pieces: Sequence[Piece], width: int, under: str = "") -> Strip:
@@ -89,3 +89,19 @@ class RowView(ScrollView, can_focus=True):
                 style += Style(bgcolor=base.bgcolor)
             segments.append(Segment(text, style))
         return Strip(segments).adjust_cell_length(width, base)
+
+
+def over_characters(strip: Strip, start: int, end: int, style: Style) -> Strip:
+    """The strip with `style` over its characters `start` to `end` (-1: the rest)."""
+    out: list[Segment] = []
+    at = 0
+    for text, own, control in strip:
+        stop = at + len(text)
+        low = min(max(start - at, 0), len(text))
+        high = len(text) if end == -1 else min(max(end - at, 0), len(text))
+        high = max(high, low)
+        for part, inside in ((text[:low], False), (text[low:high], True), (text[high:], False)):
+            if part:
+                out.append(Segment(part, (own or Style()) + style if inside else own, control))
+        at = stop
+    return Strip(out, strip.cell_length)

@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
@@ -24,9 +22,10 @@ from capuchin_yaml.tui.draw.heights import Heights
 from capuchin_yaml.tui.draw.markdown import OpenMarkdown
 from capuchin_yaml.tui.draw.rows import Row, plain
 from capuchin_yaml.tui.draw.transcript import entry_rows, estimate, open_rows, plain_text
+from capuchin_yaml.tui.model.changes import Added, Change, Replaced, ReplyGrew
 from capuchin_yaml.tui.model.entries import AgentSaid, Entry, ToolCard
-from capuchin_yaml.tui.model.talk import Added, Change, Replaced, ReplyGrew, Talk
-from capuchin_yaml.tui.widgets.rowview import RowView
+from capuchin_yaml.tui.model.talk import Talk
+from capuchin_yaml.tui.widgets.rowview import RowView, over_characters
 
 _KEPT = 400
 """Entries whose drawn rows are kept."""
@@ -262,7 +261,7 @@ class Transcript(RowView):
         key = index * _ROWS_PER_ENTRY + line
         selection = self.text_selection
         if selection is not None and (span := selection.get_span(key)) is not None:
-            strip = _selected(strip, *span, self.role_style("cursor"))
+            strip = over_characters(strip, *span, self.role_style("cursor"))
         return strip.apply_offsets(0, key)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
@@ -386,19 +385,3 @@ class Transcript(RowView):
         if now != self._told:
             self._told = now
             self.post_message(self.Moved(*now))
-
-
-def _selected(strip: Strip, start: int, end: int, style: Style) -> Strip:
-    """The strip with `style` over its characters `start` to `end` (-1: the rest)."""
-    out: list[Segment] = []
-    at = 0
-    for text, own, control in strip:
-        stop = at + len(text)
-        low = min(max(start - at, 0), len(text))
-        high = len(text) if end == -1 else min(max(end - at, 0), len(text))
-        high = max(high, low)
-        for part, inside in ((text[:low], False), (text[low:high], True), (text[high:], False)):
-            if part:
-                out.append(Segment(part, (own or Style()) + style if inside else own, control))
-        at = stop
-    return Strip(out, strip.cell_length)

@@ -1,0 +1,10 @@
+"""Pages that are played: every file written, every command typed, every output compared."""
+
+from __future__ import annotations
+
+from tests.docs.pages import page
+from tests.docs.shell import Shell
+
+
+def test_the_tutorial_leads_where_it_says(checkout: Shell) -> None:
+    checkout.play(page("tutorial/first-agent.md"))

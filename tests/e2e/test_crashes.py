@@ -1,0 +1,103 @@
+"""Whatever is killed while a person is asked: the same question is there again, once."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+
+from tests.cli.program import Project, processes_of, wait_until
+from tests.e2e.demo import (
+    WISH,
+    demo_project,
+    history,
+    kill,
+    kill_everything,
+    refunds,
+    sealed_client,
+    server_record,
+    start,
+    status_of,
+    wait_idle,
+)
+from tests.e2e.street import street_data, street_project
+
+
+async def test_a_pending_approval_outlives_every_kill_and_is_carried_out_once(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Case: approvals that lived in memory are lost, or asked anew, after a restart."""
+    project = demo_project(tmp_path_factory.mktemp("crashes"))
+    with project.up("--no-tui") as up:
+        conversation = project.run("send", "billing", WISH, "--json").json["conversation"]
+        [item] = project.run("inbox", "--json").json
+        before = await history(project, conversation)
+
+        async def assert_unchanged() -> None:
+            assert project.run("inbox", "--json").json == [item]
+            assert (await history(project, conversation))[: len(before)] == before
+
+        kill(*up.workers())
+        up.wait_said("the worker runs again")
+        await assert_unchanged()
+
+        kill(server_record(project)["pid"])
+        up.wait_said("the server runs again")
+        await assert_unchanged()
+
+        kill(*up.workers(), server_record(project)["pid"])
+        wait_until(lambda: up.said.count("the server runs again") == 2)
+        wait_until(lambda: up.said.count("the worker runs again") == 2)
+        await assert_unchanged()
+
+        kill_everything(project, up)
+        wait_until(lambda: not processes_of(project.folder))
+    with project.up("--no-tui"):
+        await assert_unchanged()
+        whole = project.run("inbox", "show", item["id"], "--json").json
+        decided = project.run("inbox", "approve", item["id"], "--digest", item["digest"])
+        wait_idle(project, conversation)
+
+        assert whole["arguments"] == item["arguments"]
+        assert decided.code == 0
+        assert refunds(project) == [("A-1001", 4200)]
+        assert (await history(project, conversation))[: len(before)] == before
+        assert await failed_tasks(project, conversation) == 0
+
+
+async def failed_tasks(project: Project, conversation: str) -> int:
+    """Workflow tasks that failed; one that only timed out with its worker is none."""
+    handle = (await sealed_client(project)).get_workflow_handle(conversation)
+    failed = EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
+    return sum(e.event_type == failed for e in (await handle.fetch_history()).events)
+
+
+def test_past_the_grace_time_a_call_is_asked_about_and_the_answer_settles_it(
+    tmp_path: Path,
+) -> None:
+    """Case: a graceful stop fails the running call and nobody can say what became of it."""
+    project = street_project(tmp_path)
+    walks = street_data(project) / "walk-began"
+    with project.up("--grace", "0.5s") as up:
+        conversation = start(project, "street", "sleepwalk")
+        wait_until(walks.exists)
+        assert up.end(signal.SIGTERM) == 0
+    assert processes_of(project.folder) == {}
+
+    with project.up():
+        wait_until(lambda: status_of(project, conversation) == "waiting")
+        [item] = project.run("inbox", "--json").json
+        answered = project.run(
+            *("inbox", "answer", item["id"], "happened", "--digest", item["digest"]),
+            *("--result", "home again"),
+        )
+        wait_idle(project, conversation)
+        shown = project.run("show", conversation, "--json").json
+
+    assert (item["kind"], item["tool"]) == ("outcome", "street.sleepwalk")
+    assert answered.code == 0
+    [ended] = [e for e in shown["events"] if e["kind"] == "tool_ended"][-1:]
+    assert "home again" in ended["text"]
+    assert walks.read_text() == "1"
