@@ -20,6 +20,8 @@ from capuchin_yaml.errors import CapuchinError, InvalidAgent
 VERBS: Mapping[str, str] = {
     "init": "Write a small runnable project.",
     "validate": "Check agent files and report every mistake.",
+    "plan": "Say what an agent may do: what runs alone, what asks, what is never done.",
+    "policy": "Prove what an agent's policy says of calls, without running any.",
     "up": "Find or start Temporal, run the agents, open the TUI.",
     "down": "Stop what `up --detach` left running.",
     "worker": "Run a worker alone, for a real cluster.",

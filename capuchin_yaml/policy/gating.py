@@ -75,7 +75,9 @@ def loosened(old: AgentSpec, new: AgentSpec) -> tuple[str, ...]:
             continue
         was = before.get((tool.identity, tool.alias))
         if was is not None:
-            loose = asks(old, was) or _loosens(rules_about(old, was), rules_about(new, tool))
+            asked = policy_asks(old.approval, was) and not policy_asks(new.approval, tool)
+            rules = rules_about(old, was), rules_about(new, tool)
+            loose = asked or asks(old, was) or _loosens(*rules)
         elif tool.identity in known:
             loose = any(asks(old, t) for t in old.tools if t.identity == tool.identity)
         else:

@@ -210,21 +210,35 @@ def digest_parts(tool: ToolSpec) -> dict[str, JsonValue]:
     }
 
 
-def _policy(spec: AgentSpec, tool: ToolSpec) -> SourceAnswer:
+def policy_reason(spec: AgentSpec, tool: ToolSpec) -> str:
+    """Why policy and list say of this tool what they say."""
     asks = policy_asks(spec.approval, tool)
     policy = spec.approval.policy
     if policy == "default":
-        reason = (
-            f"no approval block: {tool.effect} tools ask"
-            if asks
-            else "no approval block: read tools run"
-        )
-    elif policy in ("allowlist", "denylist"):
+        if asks:
+            return f"no approval block: {tool.effect} tools ask"
+        return "no approval block: read tools run"
+    if policy in ("allowlist", "denylist"):
         on_list = asks == (policy == "denylist")
-        reason = f"{policy}: {tool.identity} is {'' if on_list else 'not '}on the list"
-    else:
-        reason = f"policy {policy}"
-    return SourceAnswer("policy", "ask" if asks else "allow", reason)
+        return f"{policy}: {tool.identity} is {'' if on_list else 'not '}on the list"
+    return f"policy {policy}"
+
+
+def offline_verdict(
+    spec: AgentSpec, tool: ToolSpec, arguments: JsonValue, context: CallContext
+) -> dict[str, JsonValue]:
+    """The verdict on one call as it would be with the packages that the spec was compiled with."""
+    pinned = InstalledTool(
+        tool.tool_version, tool.distribution, tool.distribution_version, tool.needs_approval
+    )
+    call = {"call_id": "call:1", "tool": tool.alias, "input": arguments, "problem": None}
+    [verdict] = judge_calls(spec, spec.definition_hash, context, [call], lambda _: pinned)
+    return verdict
+
+
+def _policy(spec: AgentSpec, tool: ToolSpec) -> SourceAnswer:
+    asks = policy_asks(spec.approval, tool)
+    return SourceAnswer("policy", "ask" if asks else "allow", policy_reason(spec, tool))
 
 
 def _needs_approval(tool: ToolSpec, now: InstalledTool) -> SourceAnswer | None:

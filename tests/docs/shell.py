@@ -90,9 +90,7 @@ class Shell:
         script = self._scratch / f"{self._count}.sh"
         out, codes = script.with_suffix(".out"), script.with_suffix(".codes")
         codes.touch()
-        script.write_text(
-            f"trap 'echo $? >> {codes}' ERR\n{text}\ntrap - ERR\n", encoding="utf-8"
-        )
+        script.write_text(f"trap 'echo $? >> {codes}' ERR\n{text}\ntrap - ERR\n", encoding="utf-8")
         self._say(f". {script} > {out} 2>&1 < /dev/null; echo")
         return out.read_text(encoding="utf-8"), codes.read_text().split()
 
