@@ -20,6 +20,7 @@ from capuchin_yaml.errors import CapuchinError, InvalidAgent
 VERBS: Mapping[str, str] = {
     "init": "Write a small runnable project.",
     "validate": "Check agent files and report every mistake.",
+    "explain": "Print the page of a diagnostic.",
     "plan": "Say what an agent may do: what runs alone, what asks, what is never done.",
     "policy": "Prove what an agent's policy says of calls, without running any.",
     "up": "Find or start Temporal, run the agents, open the TUI.",

@@ -51,7 +51,7 @@ def command(paths: tuple[Path, ...], as_json: bool) -> ExitCode:
 
 
 async def _doctor(out: Output, paths: tuple[Path, ...], as_json: bool) -> ExitCode:
-    findings = [*_machine(), *_agents(paths or usual_paths())]
+    findings = [*_machine(), _operator(), *_agents(paths or usual_paths())]
     findings += [finding async for finding in _project()]
     if as_json:
         out.answer_json(
@@ -134,6 +134,25 @@ def _model(name: str, model: str | None) -> Finding:
             "`model:` in its file, or set CAPUCHIN_MODEL",
         )
     return Finding("model", "ok", f"{name}: {answering.name}")
+
+
+def _operator() -> Finding:
+    from capuchin_yaml.compiler.operator_config import read_operator_config
+
+    config = read_operator_config()
+    if config.floor.problem:
+        return Finding(
+            "operator",
+            "missing",
+            f"{config.path} cannot be used, so every call asks: {config.floor.problem}",
+        )
+    if not config.exists:
+        return Finding("operator", "ok", f"no floor; {config.path} is not there")
+    rules = len(config.floor.rules)
+    if not rules:
+        return Finding("operator", "ok", f"{config.path} has no floor")
+    words = "1 rule" if rules == 1 else f"{rules} rules"
+    return Finding("operator", "note", f"a floor of {words} over every agent: {config.path}")
 
 
 async def _project() -> AsyncIterator[Finding]:

@@ -96,6 +96,7 @@ def make_plan(paths: tuple[Path, ...], *, temporal_ui: bool, is_fast: bool, grac
 def tell_elsewhere(out: Output, plan: Plan) -> None:
     """Say how other terminals find this project, when the current folder does not show it."""
     from capuchin_yaml.client.home import Home
+    from capuchin_yaml.client.private_files import quoted
 
     if Home.find().path != plan.home.path:
-        out.tell(f"in other terminals first: export CAPUCHIN_HOME={plan.home.path}")
+        out.tell(f"in other terminals first: export CAPUCHIN_HOME={quoted(plan.home.path)}")

@@ -60,7 +60,7 @@ class ServerRecord:
         """Whether this very server runs, is ours, and is reached on loopback only."""
         if not is_alive(self.pid, self.start):
             return False
-        if str(home.database) not in " ".join(command_line(self.pid)):
+        if database_argument(home) not in " ".join(command_line(self.pid)):
             return False
         found = listeners(self.pid)
         return found is None or (
@@ -129,7 +129,7 @@ def server_command(home: Home, ports: Ports, *, is_fast: bool) -> list[str]:
     }
     command = [str(temporal_program()), "server", "start-dev"]
     command += ["--disable-config-file", "--disable-config-env", "--log-level", "error"]
-    command += ["--db-filename", str(home.database), "--ip", LOOPBACK, "--port", str(port)]
+    command += ["--db-filename", database_argument(home), "--ip", LOOPBACK, "--port", str(port)]
     command += ["--http-port", str(http_port), "--metrics-port", str(metrics_port)]
     if ui_port:
         command += ["--ui-ip", LOOPBACK, "--ui-port", str(ui_port), "--ui-disable-news-fetch"]
@@ -142,6 +142,13 @@ def server_command(home: Home, ports: Ports, *, is_fast: bool) -> list[str]:
     for name, kind in SEARCH_ATTRIBUTES.items():
         command += ["--search-attribute", f"{name}={kind}"]
     return command
+
+
+def database_argument(home: Home) -> str:
+    """Return the database's path as the server takes it; its current folder is the state folder."""
+    path = str(home.database)
+    # Why: the server makes a URI of it for SQLite, in which these end or change the path.
+    return home.database.name if set(path) & set("#?%") else path
 
 
 def free_ports(wanted: Sequence[int]) -> tuple[int, ...]:

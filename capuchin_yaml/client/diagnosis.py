@@ -6,6 +6,8 @@ None of it needs a worker, so it also answers why one does not answer.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import time
 from collections.abc import Coroutine
 from dataclasses import dataclass
@@ -276,9 +278,12 @@ def no_worker(link: Link, seen: tuple[Seen, ...] = ()) -> WorkerUnavailable:
 
 def blocked(link: Link, conversation: str, failing: Failing) -> ConversationBlocked:
     """Return the error for a conversation whose own code fails."""
+    goes_on = "its worker runs the release that it was made with"
+    if os.strerror(errno.ENOSPC) in failing.failure:
+        goes_on = "there is room on its worker's disk"
     return ConversationBlocked(
         f"conversation {short_id(link.project, conversation)!r} is blocked: {failing.failure};"
-        " it goes on by itself once its worker runs the release that it was made with"
+        f" it goes on by itself once {goes_on}"
     )
 
 

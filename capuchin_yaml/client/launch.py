@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -34,6 +36,8 @@ _SPAWN_S = 15.0
 _READY_S = 30.0
 _END_S = 4.0
 _ATTEMPTS = 4
+_LEAST_FREE_BYTES = 4 * 1024 * 1024
+"""The database alone takes more than this within its first moments."""
 # What the server may see of our environment: no keys, and no setting of Temporal's own.
 _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ")
 
@@ -173,9 +177,8 @@ async def _spawn(home: Home, ports: Ports, lock: int, *, is_fast: bool) -> Hold:
     if ran.returncode:
         holder.release()
         cause = visible(ran.stderr.decode(errors="replace").strip().rpartition("\n")[2])
-        raise ServerUnavailable(
-            f"the dev server cannot be run ({cause}); install it again: {TEMPORAL_NEEDED}"
-        )
+        way_out = _room(home) or f"install it again: {TEMPORAL_NEEDED}"
+        raise ServerUnavailable(f"the dev server cannot be run ({cause}); {way_out}")
     return holder
 
 
@@ -218,4 +221,15 @@ def _failed(home: Home, words: str) -> ServerUnavailable:
         hint = f"another program has {database} open; end it"
     elif "unable to open" in words or "readonly" in words:
         hint = f"{database} cannot be written; mend it, or name another folder in CAPUCHIN_HOME"
-    return ServerUnavailable(f"the dev server does not start ({words}); {hint}")
+    return ServerUnavailable(f"the dev server does not start ({words}); {_room(home) or hint}")
+
+
+def _room(home: Home) -> str:
+    """Say that the disk is full, which a server without room for its log cannot say itself."""
+    with contextlib.suppress(OSError):
+        if shutil.disk_usage(home.path).free < _LEAST_FREE_BYTES:
+            return (
+                f"the disk that holds {shown(home.path)} is full; free some space, or name a"
+                " folder elsewhere in CAPUCHIN_HOME"
+            )
+    return ""

@@ -1,8 +1,9 @@
 """Watching without polling: the server's history is the wake-up call, a query brings the news.
 
 The server holds a call open until the history grows, so an idle watcher costs nothing. The
-history itself is not read for content: only whether a workflow task has completed, and whether
-it put more work on the way.
+history itself is not read for content: only whether a workflow task has completed, whether it put
+more work on the way, and whether a model's reply asks for nothing more. Such a reply ends a turn,
+so the question is asked at once: the server answers it with the task that takes the reply.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.common.v1 import Payloads, WorkflowExecution
 from temporalio.api.enums.v1 import EventType, WorkflowExecutionStatus
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import (
@@ -27,6 +28,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from capuchin_yaml.client.answers import ConversationState
 from capuchin_yaml.client.diagnosis import UNTAKEN_S, describe, why_silent
 from capuchin_yaml.client.link import TRANSIENT, Link, in_our_words
+from capuchin_yaml.engine.storage import StoredValueMissing
 from capuchin_yaml.errors import (
     CapuchinError,
     ConversationBlocked,
@@ -45,16 +47,18 @@ _LOOK_SOON_S = 2.0
 _SERVER_MAY_BE_AWAY_S = 30.0
 _MORE_WITHIN_S = 0.08
 """Pause in which a step that follows at once is waited for; fast steps are read together."""
-_GATHER_S = 0.01
-"""Pause before the next call while a step runs: its first events then come in one answer."""
+_BURST_S = 0.25
+"""Longest time for which steps that follow one another at once are read together."""
+_TASK_S = 0.015
+"""Pause before the next call while a workflow task is on its way: most are done within it."""
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 1.0
 
 _TASK_COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 _TASK_FAILED = EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
-_MORE_TO_COME = frozenset(
-    {EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED}
-)
+_TASK_SCHEDULED = EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED
+_STEP_COMPLETED = EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED
+_MORE_TO_COME = frozenset({EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, _TASK_SCHEDULED})
 _ENDS = frozenset(
     {
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
@@ -104,8 +108,7 @@ class HistoryFeed:
         self._known = 0
         """Events of the run up to which nothing wakes: they were there when it was attached."""
         self._fetch: asyncio.Task[GetWorkflowExecutionHistoryResponse] | None = None
-        self._changed = False
-        self._more_to_come = False
+        self._forget()
         self._stumbled = False
         self._grown_at = time.monotonic()
         self.ended = False
@@ -132,6 +135,7 @@ class HistoryFeed:
         description = await describe(self._link, self._conversation)
         info = description.workflow_execution_info
         self._known = info.history_length
+        self._forget()
         self._grown_at = time.monotonic()
         self._run_id = info.execution.run_id
         is_marked = self._bookmark.run_id == self._run_id
@@ -141,13 +145,26 @@ class HistoryFeed:
         )
         self.ended = info.status != WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING
 
-    async def wake(self, within_s: float, *, when_quiet: bool = False) -> bool:
-        """Return True soon after a workflow task has completed, False when none did in time.
+    def _forget(self) -> None:
+        self._changed = False
+        self._changed_at = 0.0
+        self._more_to_come = False
+        self._task_runs = False
+        self._step_result: Payloads | None = None
+        """What a step gave that no completed task has taken yet."""
+        self._turn_ends = False
+        """Whether the task that runs ends a turn."""
+        self._told_ahead = False
+        """Whether the news of the task that runs was asked for before it completed."""
 
-        False also at once when one has failed.
+    async def wake(self, within_s: float, *, when_quiet: bool = False) -> bool:
+        """Return True when there is news to ask for, False when there is none in time.
+
+        False also at once when a workflow task has failed.
 
         A task that put more work on the way wakes a moment later, so that what follows at once
-        is read together with it; with `when_quiet` it does not wake at all.
+        is read together with it; with `when_quiet` it does not wake at all. One that ends a turn
+        wakes while it still runs.
 
         Raises:
             ConversationNotFound, ServerUnavailable: as the names say.
@@ -157,17 +174,19 @@ class HistoryFeed:
         while not self.ended:
             if self._stumbled:
                 return False
-            if self._changed and not self._more_to_come:
+            if self._turn_ends or (self._changed and not self._more_to_come):
                 break
+            until = deadline
             if self._changed and not when_quiet:
-                deadline = min(deadline, time.monotonic() + _MORE_WITHIN_S)
-            if not await self._next_page(deadline):
+                until = min(until, self._changed_at + _BURST_S, self._grown_at + _MORE_WITHIN_S)
+            if not await self._next_page(until):
                 if self._changed and not when_quiet:
                     break
                 return False
-        self._changed = False
-        self._more_to_come = False
-        if not self.ended:
+        turn_ends = self._turn_ends
+        self._forget()
+        self._told_ahead = turn_ends
+        if not self.ended and not turn_ends:
             self._fetching()
         return True
 
@@ -180,8 +199,8 @@ class HistoryFeed:
 
     async def _next_page(self, deadline: float) -> bool:
         """Read the next page; False when none came before the deadline."""
-        if self._fetch is None and self._more_to_come:
-            await asyncio.sleep(_GATHER_S)
+        if self._fetch is None and self._task_runs:
+            await asyncio.sleep(_TASK_S)
         fetch = self._fetching()
         done, _ = await asyncio.wait({fetch}, timeout=max(deadline - time.monotonic(), 0))
         if not done:
@@ -199,9 +218,22 @@ class HistoryFeed:
         for event in answer.history.events:
             self._take(event)
             self._grown_at = time.monotonic()
+        if self._step_result is not None:
+            self._turn_ends = await self._asks_nothing(self._step_result)
+            self._step_result = None
         if self._token:
             self._bookmark.run_id, self._bookmark.token = self._run_id, self._token
         return True
+
+    async def _asks_nothing(self, result: Payloads) -> bool:
+        """Whether a step's result is a model's reply that ends its turn; only ever a hint."""
+        try:
+            [value] = await self._link.temporal.data_converter.decode(list(result.payloads))
+        except (StoredValueMissing, ValueError):
+            return False
+        entry = value.get("entry") if isinstance(value, Mapping) else None
+        blocks = entry.get("blocks") if isinstance(entry, Mapping) else None
+        return isinstance(blocks, list) and all(block.get("type") != "call" for block in blocks)
 
     def _fetching(self) -> asyncio.Task[GetWorkflowExecutionHistoryResponse]:
         if self._fetch is None:
@@ -224,15 +256,23 @@ class HistoryFeed:
             went_on = event.workflow_execution_continued_as_new_event_attributes
             self._run_id = went_on.new_execution_run_id
             self._token, self._known = b"", 0
-            self._changed, self._more_to_come = True, True
+            self._forget()
+            self._changed, self._changed_at, self._more_to_come = True, time.monotonic(), True
         elif event.event_id <= self._known:
             return
         elif kind in _ENDS:
             self.ended = True
         elif kind == _TASK_COMPLETED:
-            self._changed, self._more_to_come = True, False
+            if not self._changed:
+                self._changed_at = time.monotonic()
+            self._changed = self._changed or not self._told_ahead
+            self._more_to_come = self._task_runs = self._turn_ends = self._told_ahead = False
+            self._step_result = None
         elif kind in _MORE_TO_COME:
             self._more_to_come = True
+            self._task_runs = kind == _TASK_SCHEDULED
+        elif kind == _STEP_COMPLETED:
+            self._step_result = event.activity_task_completed_event_attributes.result
         elif kind == _TASK_FAILED:
             self._stumbled = True
 

@@ -296,8 +296,9 @@ class _Running:
 async def _beat() -> None:
     """Keep the call alive at the server, which is also how it hears of a cancel."""
     while True:
-        activity.heartbeat()
+        # Why first: a call that ends before it needs no beat, which the server would write down.
         await asyncio.sleep(0.5)
+        activity.heartbeat()
 
 
 def _journal_key(request: contract.CallTool) -> str:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from temporalio.client import Client
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.activities import Activities, ModelSettings
 from capuchin_yaml.engine.agents import AgentTable
 from capuchin_yaml.engine.journal import Journal
+from capuchin_yaml.engine.sandbox import sandbox
 from capuchin_yaml.engine.storage import FolderStore
 from capuchin_yaml.engine.tool_runner import ToolRunner
 from capuchin_yaml.engine.workflow import AgentWorkflow
@@ -24,17 +24,6 @@ from capuchin_yaml.models.registry import warm
 from capuchin_yaml.tools.registry import Registry
 
 logger = logging.getLogger("capuchin_yaml.worker")
-
-_HOUSE = (
-    "capuchin_yaml.engine",
-    "capuchin_yaml.errors",
-    "capuchin_yaml.events",
-    "capuchin_yaml.items",
-    "capuchin_yaml.messages",
-    "capuchin_yaml.spec",
-    "capuchin_yaml.tally",
-)
-"""Modules the sandbox takes as they are: pure, without state of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +80,7 @@ async def run_worker(
                 tools.call_tool,
             ],
             activity_executor=threads,
-            workflow_runner=SandboxedWorkflowRunner(
-                restrictions=SandboxRestrictions.default.with_passthrough_modules(*_HOUSE)
-            ),
+            workflow_runner=sandbox(),
             max_cached_workflows=settings.cached_conversations,
             max_concurrent_activities=settings.concurrent_activities,
             workflow_task_poller_behavior=PollerBehaviorAutoscaling(initial=4),

@@ -256,7 +256,7 @@ class CapuchinApp(App[int]):
                 "ctrl+p lists every action, closing a talk too. Approvals are answered in "
                 "the inbox (F2) only: open one, read it to its end, then press its key."
             ]
-            self.push_screen(HelpBox(sorted(keys.items()), notes))
+            self.push_screen(HelpBox([*self.screen.answer_keys(), *sorted(keys.items())], notes))
 
     def action_repaint(self) -> None:
         """Draw the whole screen again."""

@@ -66,6 +66,21 @@ async def test_what_was_acknowledged_is_there_after_the_next_start(project: Home
             assert found.status is WorkflowExecutionStatus.RUNNING
 
 
+@pytest.mark.parametrize("name", ["a #1", "b?mode=memory", "c%41", "d & 'e' \"f\" ü 🙈;"])
+async def test_the_database_is_in_the_state_folder_whatever_its_name(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).mkdir()
+    home = Home.find(tmp_path / name)
+    async with await find_or_start(home) as server:
+        assert server.record is not None
+        assert home.database.exists()
+        assert (await find_server(home)).address == server.target.address
+        assert stat.S_IMODE(home.database.stat().st_mode) == 0o600
+
+    assert os.listdir(tmp_path) == [name]
+
+
 async def test_without_a_server_a_verb_says_what_to_type(project: Home) -> None:
     with pytest.raises(ServerUnavailable, match="start it with `capuchin up`"):
         await find_server(project)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import clean_environ
+from tests.docs.pages import ROOT
 from tests.docs.shell import Shell, bare_venv, on_path
 
 
@@ -29,10 +30,24 @@ def checkout(tmp_path: Path) -> Iterator[Shell]:
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Shell]:
     """A shell in an empty project folder named `shop`."""
-    folder = tmp_path / "shop"
+    yield from shell_in(tmp_path / "shop")
+
+
+@pytest.fixture(scope="session")
+def open_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """A shell in the project `shop`, which is up with the agent `billing` of the examples."""
+    for shell in shell_in(tmp_path_factory.mktemp("docs") / "shop"):
+        agent = (ROOT / "agents" / "billing.yaml").read_text(encoding="utf-8")
+        (shell.folder / "agent.yaml").write_text(agent, encoding="utf-8")
+        assert shell.type("capuchin up --no-tui --detach")[1] == []
+        yield shell
+
+
+def shell_in(folder: Path) -> Iterator[Shell]:
+    """A shell in a new folder, with the installed programs; what it starts is ended."""
     folder.mkdir()
     programs = Path(sys.executable).parent
-    shell = Shell(folder, on_path(programs, clean_environ(tmp_path)))
+    shell = Shell(folder, on_path(programs, clean_environ(folder)))
     try:
         yield shell
     finally:

@@ -33,6 +33,12 @@ _FORMS: Mapping[str, str] = {
     "key": r"\b[a-z2-7]{52}\b",
 }
 _LEARNT = (_ID, "digest")
+# Why so hard an end: the SDK's native threads may abort an interpreter that shuts down
+# (https://github.com/temporalio/sdk-python/issues/300); the program itself has ended by then.
+_RUN = (
+    "import os, runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__'); "
+    "sys.stdout.flush(); os._exit(0)"
+)
 _ANY_FORM = re.compile("|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items()))
 
 
@@ -65,12 +71,17 @@ class Shell:
             if "file" in fence.options:
                 target = self._where() / fence.options["file"]
                 target.write_text(self._in_this_run(fence.text), encoding="utf-8")
-            elif fence.language == "sh":
+            elif fence.language in ("sh", "python"):
                 self.run(fence)
 
     def run(self, fence: Fence) -> None:
         """Run one fence; a command that fails must be the one that the fence says fails."""
-        printed, codes = self._type(self._in_this_run(fence.text))
+        text = self._in_this_run(fence.text)
+        if fence.language == "python":
+            program = self._scratch / "program.py"
+            program.write_text(text, encoding="utf-8")
+            text = f'python -c "{_RUN}" {program}'
+        printed, codes = self.type(text)
         wanted = fence.options.get("exit")
         assert codes == ([wanted] if wanted else []), f"{fence.place}: {codes}\n{printed}"
         shown = shown_after(fence)
@@ -85,7 +96,8 @@ class Shell:
         assert self._bash.stdout is not None
         self._bash.stdout.close()
 
-    def _type(self, text: str) -> tuple[str, list[str]]:
+    def type(self, text: str) -> tuple[str, list[str]]:
+        """Run some lines; what they print, and the exit codes of those that fail."""
         self._count += 1
         script = self._scratch / f"{self._count}.sh"
         out, codes = script.with_suffix(".out"), script.with_suffix(".codes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.timer import Timer
@@ -47,7 +48,7 @@ class Answering:
         if self._flash and now < self._flash_until:
             return self._flash
         item = screen.item
-        labels = self._labels()
+        labels = self.labels()
         if screen.detail.shown is None or not labels:
             text = "" if item is None or labels else "answer it with `capuchin inbox answer`"
             return row(text or "nothing to answer here", "muted")
@@ -85,7 +86,8 @@ class Answering:
             return
         self._hold(shown, lambda: self._go_on(item, answer))
 
-    def _labels(self) -> list[tuple[str, str]]:
+    def labels(self) -> list[tuple[str, str]]:
+        """Each answer key with what it does."""
         screen = self._screen
         if screen.question is not None:
             return [(o.key, one_line(o.label, 60)) for o in screen.question.options]
@@ -109,9 +111,8 @@ class Answering:
             return ""
         return self._screen.desk.fleet.hold
 
-    def _hold(self, shown: Shown, then: object) -> None:
+    def _hold(self, shown: Shown, then: Callable[[], None]) -> None:
         """Wait whether other input follows at once, as in a paste; then go on."""
-        assert callable(then)
         guard = self._screen.capuchin.guard
         clock = self._screen.capuchin.event_clock
         inputs, since = guard.inputs, clock()

@@ -55,6 +55,10 @@ class Frame(Screen[None]):
         rows = banner_rows(fleet, now, now - self.capuchin.started_at)
         self.query_one("#banner", Lines).set_rows(rows[:1] if self.is_narrow else rows)
 
+    def answer_keys(self) -> list[tuple[str, str]]:
+        """Keys that answer what is on show; none outside the inbox."""
+        return []
+
     def draw(self) -> None:
         """Bring everything up to date; called at most ten times a second."""
         raise NotImplementedError

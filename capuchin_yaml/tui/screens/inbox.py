@@ -105,6 +105,10 @@ class InboxScreen(Frame):
         """The pane where answer keys live."""
         return self.query_one(ItemDetail)
 
+    def answer_keys(self) -> list[tuple[str, str]]:
+        """Keys that answer what is on show."""
+        return self._answering.labels()
+
     def draw(self) -> None:
         """Bring everything up to date."""
         if not self.is_mounted:
