@@ -38,7 +38,7 @@ def shown_problems(compiled: Compiled) -> str:
     """Every diagnostic of one file in its full form, safe for a terminal; empty without any."""
     from capuchin_yaml.compiler.render import report
 
-    return report(compiled.diagnostics, {str(compiled.path): compiled.source}, "full")
+    return report(compiled.diagnostics, compiled.sources, "full")
 
 
 def on_disk_json(compiled: Compiled) -> dict[str, JsonValue]:
@@ -50,6 +50,7 @@ def on_disk_json(compiled: Compiled) -> dict[str, JsonValue]:
     return {
         "path": str(compiled.path),
         "spec": None if compiled.spec is None else compiled.spec.to_json(),
+        "parts": [str(part) for part in compiled.parts],
         "problems": shown_problems(compiled),
         "headline": concise(errors[0]) if errors else "",
     }
@@ -60,14 +61,15 @@ def on_disk_from_json(value: Mapping[str, JsonValue]) -> OnDisk:
     path = Path(value["path"])
     spec = None if value["spec"] is None else AgentSpec.from_json(value["spec"])
     problems, headline = str(value["problems"]), str(value["headline"])
+    parts = tuple(Path(part) for part in value.get("parts", ()))
     if spec is None:
-        return OnDisk(path, None, problems, headline)
+        return OnDisk(path, None, problems, headline, parts=parts)
     try:
         model = answering_model(spec.model)
     except ModelRejected as error:
-        return OnDisk(path, None, f"error: {error}", str(error))
+        return OnDisk(path, None, f"error: {error}", str(error), parts=parts)
     is_stand_in = model.wanted is not None and forced_model() is None
-    return OnDisk(path, spec, problems, headline, model.name, is_stand_in)
+    return OnDisk(path, spec, problems, headline, model.name, is_stand_in, parts)
 
 
 def code_roots(specs: Iterable[AgentSpec]) -> tuple[Path, ...]:

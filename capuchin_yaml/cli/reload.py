@@ -35,7 +35,8 @@ class Reloader:
     ) -> None:
         self._supervisor = supervisor
         self._find = supervisor.plan.find
-        self._agents = marks(agent.path for agent in agents)
+        self._parts = _parts(agents)
+        self._agents = marks([*(agent.path for agent in agents), *self._parts])
         self._roots = tuple(roots)
         self._code = marks(code_files(roots))
         self._accepted: frozenset[str] = frozenset()
@@ -53,9 +54,9 @@ class Reloader:
         folders = sorted({p if p.is_dir() else p.parent for p in self._find})
         async with aclosing(wake_ups(folders, recursive=False)) as wakes:
             async for _ in wakes:
-                now = marks(self._files())
+                now = marks([*self._files(), *self._parts])
                 if now != self._agents and await self._tried(self._reload()):
-                    self._agents = now
+                    self._agents = now | marks(self._parts)
 
     async def _watch_code(self) -> None:
         while True:
@@ -90,6 +91,7 @@ class Reloader:
         if worker is None:
             return
         agents, roots = read_compiled(await worker.compile(self._find))
+        self._parts = _parts(agents)
         step = next_roster(self._supervisor.roster, agents, self._accepted)
         await self._supervisor.adopt(step.roster)
         self._say(step.news, step.warnings)
@@ -150,6 +152,10 @@ class Reloader:
         if self._asking is not None:
             self._asking.cancel()
             self._asking = None
+
+
+def _parts(agents: Sequence[OnDisk]) -> tuple[Path, ...]:
+    return tuple(sorted({part for agent in agents for part in agent.parts}))
 
 
 def question(ask: Loosening) -> tuple[str, str]:

@@ -79,7 +79,7 @@ def _print(
     chosen = FORMATS[FORMATS.index(format_)]
     text = report(
         diagnostics,
-        {str(c.path): c.source for c in compiled},
+        {path: text for c in compiled for path, text in c.sources.items()},
         chosen,
         files=[str(c.path) for c in compiled],
         colour=out.paints_answer,

@@ -28,6 +28,7 @@ _BAD_IDS: Mapping[str, str] = {
     "Agent name": "bad-name",
     "Alias": "bad-name",
     "name": "bad-name",
+    "range of versions": "bad-range",
     "tool reference": "bad-tool-name",
     "tool or alias": "bad-tool-name",
     "Model name": "bad-model",
@@ -150,22 +151,19 @@ class _Checker:
         return Checked(tuple(self._found), frozenset(self._bad_paths))
 
     def skip_later_forms(self) -> None:
-        """Report `{env: X}`, `model` as a map and `prompt: {file: X}`, and pass over them."""
+        """Report `{env: X}` and `model` as a map, and pass over them."""
         assert self._document.root is not None
         for path, node in _walk(self._document.root, ()):
             if set(node.entries) == {"env"} and isinstance(node.entries["env"].node.value, str):
                 self._later(path, node, "a value from the environment ({env: …})")
             elif path == ("model",) and node.kind == "map":
                 self._later(path, node, "a model with settings of its own")
-            elif path == ("prompt",) and node.kind == "map":
-                self._later(path, node, "a prompt in a file of its own")
 
     def _later(self, path: Path, node: Node, what: str) -> None:
         self._skipped.append(path)
         self._bad_paths.add(path)
         help_ = {
             "model": "write model: provider:name",
-            "prompt": "write the prompt here, in a | block",
         }.get(str(path[0]), "leave it out until a version that does")
         self._report("later-key", f"this version does not carry out {what} yet", node.span, help_)
 

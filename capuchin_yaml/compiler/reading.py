@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from pathlib import Path as FilePath
 
 from capuchin_yaml.compiler.check import Checked
 from capuchin_yaml.compiler.document import Document, Node, Path
@@ -23,6 +24,8 @@ class Reading:
         self.document = document
         self.checked = checked
         self.problems: list[Diagnostic] = []
+        self.parts: dict[FilePath, str] = {}
+        """Other files that were read, with their text."""
 
     def node(self, path: Path) -> Node | None:
         """The value at `path`, or None when it is absent or already reported."""

@@ -142,7 +142,8 @@ def _keys_by_place(schema: Schema) -> Mapping[Place, frozenset[str]]:
         "variables[]": frozenset(schema["$defs"]["variable"]["properties"]),
         "rules[]": frozenset(schema["$defs"]["rule"]["properties"]),
     }
-    for name in ("approval", "limits", "price", "listing"):
+    places["prompt"] = frozenset(schema["$defs"]["ownFile"]["properties"])
+    for name in ("approval", "limits", "price", "listing", "requires"):
         definition = resolved({"$ref": f"#/$defs/{name}"}, schema)
         places[name] = frozenset(definition["properties"])
     return places

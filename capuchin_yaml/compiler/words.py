@@ -9,9 +9,7 @@ Place: TypeAlias = str
 """Where a key stands: `""` is the top, `tools[]` an entry of tools, `variables[]` one variable."""
 
 LATER_KEYS: Mapping[Place, frozenset[str]] = {
-    "": frozenset(
-        {"budget", "output_schema", "context", "mcp_servers", "requires", "extends", "profiles"}
-    ),
+    "": frozenset({"budget", "output_schema", "context", "mcp_servers", "extends", "profiles"}),
     "approval": frozenset({"approvers", "quorum", "exclude_requester", "escalate_to", "remind"}),
     "limits": frozenset({"idle_close"}),
     "price": frozenset({"input", "output", "unit"}),
@@ -128,6 +126,13 @@ _FOREIGN: Mapping[Place, Mapping[str, str]] = {
         **dict.fromkeys(
             ("on_expire", "default_action", "timeout_action", "fallback"), "on_timeout"
         ),
+    },
+    "prompt": {
+        **dict.fromkeys(("path", "template", "from", "src", "source", "include"), "file"),
+    },
+    "requires": {
+        **dict.fromkeys(("plugins", "distributions", "tools", "dependencies"), "packages"),
+        **dict.fromkeys(("capuchin_yaml", "capuchin-yaml", "version", "engine"), "capuchin"),
     },
     "rules[]": {
         **dict.fromkeys(("if", "condition", "match", "cel", "expression", "expr"), "when"),

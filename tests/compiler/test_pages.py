@@ -10,6 +10,8 @@ import pytest
 from capuchin_yaml.compiler.load import compile_bytes
 from capuchin_yaml.compiler.pages import diagnostic_pages
 from capuchin_yaml.compiler.render import concise
+from capuchin_yaml.compiler.tool_source import SourcePackage
+from capuchin_yaml.tools.registry import Registry
 from tests.compiler.corpus import INVALID, VALID, compiled
 
 SOURCES = Path(__file__).parents[2] / "capuchin_yaml"
@@ -39,6 +41,16 @@ def test_every_diagnostic_in_the_code_has_a_page() -> None:
     assert _ids_in_code() - set(diagnostic_pages()) == set()
 
 
+class _OurPackages:
+    """The packages of this project alone, whatever else a machine has."""
+
+    def entry_names(self) -> tuple[str, ...]:
+        return ("billing", "clock")
+
+    def package(self, entry: str) -> SourcePackage:
+        return Registry.installed().package(entry)
+
+
 def _examples() -> list[tuple[str, str, str]]:
     return [
         (name, yaml, text)
@@ -54,7 +66,7 @@ def test_an_example_is_what_is_printed(name: str, yaml: str, text: str) -> None:
     if name != "empty-file":
         yaml += "".join(f"{k}: {v}\n" for k, v in rest.items() if k not in given)
 
-    found = compile_bytes(yaml.encode(), Path("agent.yaml")).diagnostics
+    found = compile_bytes(yaml.encode(), Path("agent.yaml"), _OurPackages()).diagnostics
 
     said = "".join(
         f"{concise(d)}\n" + (f"  help: {d.help}\n" if d.help is not None else "") for d in found
