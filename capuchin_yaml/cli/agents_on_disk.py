@@ -64,12 +64,27 @@ def on_disk_from_json(value: Mapping[str, JsonValue]) -> OnDisk:
     parts = tuple(Path(part) for part in value.get("parts", ()))
     if spec is None:
         return OnDisk(path, None, problems, headline, parts=parts)
+    wanted = ungranted(spec, path)
+    if wanted:
+        return OnDisk(path, None, f"error: {wanted}", wanted, parts=parts)
     try:
         model = answering_model(spec.model)
     except ModelRejected as error:
         return OnDisk(path, None, f"error: {error}", str(error), parts=parts)
     is_stand_in = model.wanted is not None and forced_model() is None
     return OnDisk(path, spec, problems, headline, model.name, is_stand_in, parts)
+
+
+def ungranted(spec: AgentSpec, path: Path) -> str:
+    """Why the agent does not start here for want of a grant, and what to type; else empty."""
+    from capuchin_yaml.compiler.operator_config import read_operator_config
+    from capuchin_yaml.policy.needs import is_granted, needs_of
+
+    needs = needs_of(spec)
+    if is_granted(spec.name, needs, read_operator_config().grants):
+        return ""
+    wanted = ", ".join(str(need) for need in needs)
+    return f"{spec.name} needs {wanted}, which is not granted here; type: capuchin trust {path}"
 
 
 def code_roots(specs: Iterable[AgentSpec]) -> tuple[Path, ...]:

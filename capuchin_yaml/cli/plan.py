@@ -119,6 +119,7 @@ def _print_changes(out: Output, against: str, changed: tuple[Change, ...]) -> No
 
 
 def _print(out: Output, compiled: Compiled, spec: AgentSpec, operator: OperatorConfig) -> None:
+    from capuchin_yaml.policy.needs import is_granted, needs_of
     from capuchin_yaml.policy.plan import tool_plans
     from capuchin_yaml.policy.sentence import policy_sentence
 
@@ -130,6 +131,10 @@ def _print(out: Output, compiled: Compiled, spec: AgentSpec, operator: OperatorC
         "then a person says whether it goes on"
     )
     out.answer(f"  an approval {_waiting(spec)}")
+    needs = needs_of(spec)
+    granted = is_granted(spec.name, needs, operator.grants)
+    for need in needs:
+        out.answer(f"  needs {need}", "" if granted else " (not granted on this machine)")
     plans = tool_plans(spec, operator.floor)
     for course, words, colour in _COURSES:
         found = [plan for plan in plans if plan.course == course]
@@ -210,6 +215,7 @@ def _duration(seconds: float) -> str:
 def _json(
     spec: AgentSpec, operator: OperatorConfig, changed: tuple[Change, ...] | None
 ) -> dict[str, JsonValue]:
+    from capuchin_yaml.policy.needs import needs_of
     from capuchin_yaml.policy.plan import tool_plan_json, tool_plans
     from capuchin_yaml.policy.sentence import policy_sentence
 
@@ -223,6 +229,7 @@ def _json(
         "limits": spec.to_json()["limits"],
         "approval": {"timeout_s": spec.approval.timeout_s, "on_timeout": spec.approval.on_timeout},
         "tools": [{"v": 1, **tool_plan_json(p)} for p in tool_plans(spec, operator.floor)],
+        "needs": [str(need) for need in needs_of(spec)],
         "floor": {
             "path": str(operator.path),
             "rules": len(operator.floor.rules),

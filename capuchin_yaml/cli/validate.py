@@ -50,7 +50,9 @@ def command(paths: tuple[Path, ...], format_: str, as_json: bool) -> ExitCode:
         out.fail(f"no agent files in {', '.join(str(path) for path in find)}")
         return ExitCode.REFUSED
     compiled = [compile_file(path) for path in files]
-    diagnostics = [d for c in compiled for d in (*c.diagnostics, *_taken_names(c, compiled))]
+    diagnostics = [
+        d for c in compiled for d in (*c.diagnostics, *_taken_names(c, compiled), *_ungranted(c))
+    ]
     _print(out, compiled, diagnostics, "json" if as_json else format_)
     wrong = any(d.severity is Severity.ERROR for d in diagnostics)
     return ExitCode.REFUSED if wrong else ExitCode.DONE
@@ -69,6 +71,18 @@ def _taken_names(one: Compiled, compiled: Sequence[Compiled]) -> list[Diagnostic
             help_ = "names are unique in a project; write another `name`"
             return [Diagnostic("name-taken", Severity.ERROR, message, start, help_)]
     return []
+
+
+def _ungranted(one: Compiled) -> Sequence[Diagnostic]:
+    """Notes at what the agent needs and nobody granted on this machine."""
+    if one.spec is None or "env" not in one.source:
+        return ()
+    from capuchin_yaml.compiler.document import read_document
+    from capuchin_yaml.compiler.file_needs import document_needs
+    from capuchin_yaml.compiler.operator_config import read_operator_config
+
+    document = read_document(str(one.path), one.source.encode())
+    return document_needs(one.path, document).notes(read_operator_config().grants)
 
 
 def _print(

@@ -18,6 +18,7 @@ from capuchin_yaml.compiler.unknown_keys import Schema, unknown_key
 from capuchin_yaml.compiler.wording import either, expected, found, place_name, shown
 from capuchin_yaml.compiler.words import LATER_VALUES
 from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span
+from capuchin_yaml.policy.needs import variable_of
 from capuchin_yaml.schema_files import read_schema
 from capuchin_yaml.spec import JsonValue
 
@@ -33,6 +34,9 @@ _BAD_IDS: Mapping[str, str] = {
     "tool or alias": "bad-tool-name",
     "Model name": "bad-model",
 }
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,9 @@ def check_config(
     from referencing.exceptions import Unresolvable
 
     try:
-        return _Checker(document, config_schema, subject, path).run()
+        checker = _Checker(document, config_schema, subject, path)
+        checker.skip_variables()
+        return checker.run()
     except (jsonschema.SchemaError, Unresolvable) as error:
         raise ValueError(str(error).splitlines()[0]) from error
 
@@ -129,6 +135,8 @@ class _Checker:
         self._found: list[Diagnostic] = []
         self._bad_paths: set[Path] = set()
         self._wrong_types: set[Path] = set()
+        self._variables: set[Path] = set()
+        """Where `{env: NAME}` stands for a text."""
         self._explained: set[tuple[Path, str]] = set()
         """Missing keys that an unknown key of the same map stands for."""
 
@@ -150,14 +158,40 @@ class _Checker:
             self._translate(error)
         return Checked(tuple(self._found), frozenset(self._bad_paths))
 
+    def skip_variables(self) -> None:
+        """Take each `{env: NAME}` of a config for the text that it will be."""
+        root = self._document.node(self._base)
+        assert root is not None
+        for path, node in _walk(root, self._base):
+            if variable_of(node.value) is not None:
+                self._variables.add(path)
+
     def skip_later_forms(self) -> None:
-        """Report `{env: X}` and `model` as a map, and pass over them."""
+        """Report `model` as a map and `{env: X}` where none is taken, and pass over them."""
         assert self._document.root is not None
         for path, node in _walk(self._document.root, ()):
-            if set(node.entries) == {"env"} and isinstance(node.entries["env"].node.value, str):
-                self._later(path, node, "a value from the environment ({env: …})")
+            name = variable_of(node.value)
+            if name is not None:
+                self._variable(path, node, name)
             elif path == ("model",) and node.kind == "map":
                 self._later(path, node, "a model with settings of its own")
+
+    def _variable(self, path: Path, node: Node, name: str) -> None:
+        in_config = len(path) > 3 and path[0] == "tools" and path[2] == "config"
+        if in_config and _VARIABLE.fullmatch(name):
+            return
+        self._skipped.append(path)
+        self._bad_paths.add(path)
+        if in_config:
+            message = f"{shown(name)} is no name of a variable of the environment"
+            self._report("bad-name", message, node.entries["env"].node.span)
+        else:
+            self._report(
+                "needless-key",
+                f"{place_name(path)} takes no value from the environment",
+                node.span,
+                "only the config of a tool takes {env: NAME}",
+            )
 
     def _later(self, path: Path, node: Node, what: str) -> None:
         self._skipped.append(path)
@@ -189,6 +223,9 @@ class _Checker:
     def _translate(self, error: Any) -> None:
         path = self._path(error)
         if self._passed_over(error) or error.validator == "additionalProperties":
+            return
+        if path in self._variables:
+            self._not_text(error, path)
             return
         node = self._document.node(path)
         if node is None or node.broken:
@@ -226,6 +263,18 @@ class _Checker:
                 return
         self._bad_paths.add(path)
         self._wrong_type(expected(error.schema, self._schema), path, node, error.schema)
+
+    def _not_text(self, error: Any, path: Path) -> None:
+        """What is wrong with a place for a variable: only that it takes no text at all."""
+        probe = {**error.schema, "$defs": self._schema.get("$defs", {})}
+        probe = {k: v for k, v in probe.items() if k in ("type", "anyOf", "oneOf", "$ref", "$defs")}
+        if not _validator_class()(probe).is_valid("text"):
+            self._report(
+                "wrong-type",
+                f"{place_name(path)} must be {expected(error.schema, self._schema)}, "
+                "and a value from the environment is text",
+                self._document.value_span(path),
+            )
 
     def _wrong_type(
         self, wanted: str, path: Path, node: Node, schema: Mapping[str, JsonValue]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.scalar_positions import ScalarPositions
 from capuchin_yaml.diagnostics import Diagnostic, Severity, Span, in_file_order
 from capuchin_yaml.policy.judge import Floor
+from capuchin_yaml.policy.needs import Grant
 from capuchin_yaml.schema_files import read_schema
 from capuchin_yaml.spec import RuleAnswer, RuleSpec
 
@@ -33,6 +35,7 @@ class OperatorConfig:
 
     path: Path
     floor: Floor = field(default_factory=Floor)
+    grants: tuple[Grant, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     source: str = ""
     exists: bool = True
@@ -120,6 +123,7 @@ def _unusable(path: Path, problem: str) -> OperatorConfig:
     return OperatorConfig(
         path,
         Floor(problem=problem),
+        (),
         (Diagnostic("unreadable", Severity.ERROR, message, where),),
     )
 
@@ -135,7 +139,17 @@ def _compiled(path: Path, data: bytes) -> OperatorConfig:
     found = in_file_order([*document.diagnostics, *checked.diagnostics, *reading.problems])
     errors = [d for d in found if d.severity is Severity.ERROR]
     problem = f"{errors[0].message} ({path}:{errors[0].span.line})" if errors else ""
-    return OperatorConfig(path, Floor(rules, problem), found, source)
+    # Why: a grant in a file with mistakes may be half of one.
+    grants = () if errors else tuple(_grants(reading))
+    return OperatorConfig(path, Floor(rules, problem), grants, found, source)
+
+
+def _grants(reading: Reading) -> Iterator[Grant]:
+    block = reading.document.node(("trust",))
+    for i in range(len(block.items) if block is not None else 0):
+        agent, hash_ = reading.text(("trust", i, "agent")), reading.text(("trust", i, "hash"))
+        if agent is not None and hash_ is not None:
+            yield Grant(agent, hash_, reading.texts(("trust", i, "needs")))
 
 
 def _floor(reading: Reading) -> tuple[RuleSpec, ...]:

@@ -12,6 +12,7 @@ import base64
 import hashlib
 import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -24,8 +25,10 @@ from typing import TypeAlias
 from temporalio import activity
 from temporalio.client import Client, WorkflowUpdateFailedError
 
+from capuchin_yaml.compiler.operator_config import LiveOperatorConfig
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.activities import check_origin
+from capuchin_yaml.engine.call_secrets import Secrets
 from capuchin_yaml.engine.journal import Journal
 from capuchin_yaml.engine.storage import FolderStore
 from capuchin_yaml.errors import PluginUnavailable, ToolFailed, ToolUnavailable
@@ -58,6 +61,7 @@ class ToolRunner:
     data_dir: Path
     journal: Journal
     store: FolderStore | None = None
+    operator: LiveOperatorConfig = field(default_factory=LiveOperatorConfig)
     late: set[asyncio.Task[None]] = field(default_factory=set)
     """Calls that the server gave up, still watched to their end."""
 
@@ -68,12 +72,19 @@ class ToolRunner:
         tool, refusal = self._find(request)
         if tool is None:
             return refusal
+        given = Secrets()
+        try:
+            config = given.resolved(
+                request.config, request.tool, self.operator.now().grants, os.environ
+            )
+        except ToolUnavailable as error:
+            return {"status": "unavailable", "text": str(error)}
         if request.one_attempt and not await asyncio.to_thread(
             self.journal.enter, _journal_key(request)
         ):
             return {"status": "unknown", "text": "this very call was already entered once before"}
         started = time.monotonic()
-        running = self._enter(tool, request)
+        running = self._enter(tool, request, config, given)
         beat = asyncio.create_task(_beat())
         try:
             outcome = await asyncio.wait_for(
@@ -129,7 +140,9 @@ class ToolRunner:
             return None, {"status": "changed", "text": text}
         return tool, {}
 
-    def _enter(self, tool: Tool, request: contract.CallTool) -> _Running:
+    def _enter(
+        self, tool: Tool, request: contract.CallTool, config: dict[str, JsonValue], given: Secrets
+    ) -> _Running:
         info = activity.info()
         loop = asyncio.get_running_loop()
         heartbeat = activity.heartbeat
@@ -144,21 +157,21 @@ class ToolRunner:
             call_id=request.call_id,
             attempt=info.attempt,
             data_dir=self.data_dir / entry,
-            config=dict(request.config),
+            config=config,
             injected=dict(request.injected),
             heartbeat=beat,
         )
-        running = _Running(tool, json.loads(request.arguments), context, self._finish)
+        running = _Running(tool, json.loads(request.arguments), context, self._finish, given)
         running.start(request.call_id)
         return running
 
-    def _finish(self, tool: Tool, value: object) -> Outcome:
+    def _finish(self, tool: Tool, value: object, given: Secrets) -> Outcome:
         """What the tool returned as text; from here on nothing may fail, for it has happened."""
         try:
             text = result_text(value)
         except ToolFailed as error:
             text = f"({tool.name} ended, but its result cannot be shown: {error})"
-        return {"status": "ok", "text": self._capped(text)}
+        return {"status": "ok", "text": self._capped(given.hidden(text))}
 
     def _capped(self, text: str) -> str:
         data = text.encode("utf-8", "replace")
@@ -240,13 +253,15 @@ class _Running:
         tool: Tool,
         arguments: Mapping[str, JsonValue],
         context: ToolContext,
-        finish: Callable[[Tool, object], Outcome],
+        finish: Callable[[Tool, object, Secrets], Outcome],
+        given: Secrets,
     ) -> None:
         self.result: Future[Outcome] = Future()
         self._tool = tool
         self._arguments = arguments
         self._context = context
         self._finish = finish
+        self._given = given
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[object] | None = None
 
@@ -265,16 +280,22 @@ class _Running:
     def _run(self) -> None:
         outcome: Outcome
         try:
-            outcome = self._finish(self._tool, self._call())
+            outcome = self._finish(self._tool, self._call(), self._given)
         except ToolFailed as error:
-            outcome = {"status": "error", "text": str(error) or "The tool failed."}
+            outcome = {"status": "error", "text": self._said(error) or "The tool failed."}
         except ToolUnavailable as error:
-            outcome = {"status": "unavailable", "text": str(error) or "not available"}
+            outcome = {"status": "unavailable", "text": self._said(error) or "not available"}
         except BaseException as error:
-            text = f"{type(error).__name__}: {error}"[:2000]
-            logger.warning("%s raised %s", self._context.call_id, text, exc_info=True)
+            text = f"{type(error).__name__}: {self._said(error)}"[:2000]
+            # Why: a trace may quote what the tool was given.
+            logger.warning(
+                "%s raised %s", self._context.call_id, text, exc_info=not self._given.any
+            )
             outcome = {"status": self._after(error), "text": text}
         self.result.set_result(outcome)
+
+    def _said(self, error: BaseException) -> str:
+        return self._given.hidden(str(error))
 
     def _after(self, error: BaseException) -> str:
         repeatable = self._tool.idempotent or self._tool.effect == "read"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from capuchin_yaml.policy.gating import answers
+from capuchin_yaml.policy.needs import needs_of
 from capuchin_yaml.policy.sentence import policy_sentence
 from capuchin_yaml.spec import AgentSpec, JsonValue, PriceSpec
 
@@ -29,6 +30,7 @@ def listing(spec: AgentSpec) -> dict[str, JsonValue]:
         "price": _price(spec.price),
         "packages": _packages(spec),
         "tools": _tools(spec),
+        "needs": [{"variable": n.variable, "tool": n.tool} for n in needs_of(spec)],
         "approval": {"policy": spec.approval.policy, "sentence": policy_sentence(spec)},
         "variables": [
             {"name": name, "type": variable.type, "required": variable.required}

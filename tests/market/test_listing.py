@@ -90,6 +90,7 @@ def test_a_listing_is_exactly_this() -> None:
             },
             {"identity": "billing.lookup_order", "version": "1", "effect": "read", "asks": "never"},
         ],
+        "needs": [],
         "approval": {
             "policy": "denylist",
             "sentence": "denylist: asks before billing.issue_refund; everything else runs",
@@ -131,7 +132,7 @@ def test_nothing_outside_the_list_leaves() -> None:
                 alias=MARKER,
                 description=MARKER,
                 input_schema={"type": "object", "description": MARKER, MARKER: MARKER},
-                config={"database": {"env": MARKER}, MARKER: MARKER},
+                config={"database": {"env": "SALES_DB"}, MARKER: MARKER},
             ),
         ),
         approval=ApprovalSpec("allowlist", (MARKER, f"{MARKER}.x")),

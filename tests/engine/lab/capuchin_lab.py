@@ -86,6 +86,13 @@ def pay(cents: int, ctx: ToolContext) -> str:
     return f"paid {cents}"
 
 
+@tool(effect="read")
+def setting(ctx: ToolContext) -> str:
+    """Say what stands in the config, as a careless tool would."""
+    database = str(ctx.config["database"])
+    return f"{len(database)} characters: {database}"
+
+
 @tool(effect="write")
 def write_slowly(line: str, name: str, ctx: ToolContext) -> str:
     """Append a line once the gate of this name opens.
@@ -211,4 +218,5 @@ tools = [
     wipe,
     die,
     pay,
+    setting,
 ]
