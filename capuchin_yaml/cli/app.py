@@ -34,6 +34,7 @@ VERBS: Mapping[str, str] = {
     "inbox": "See and decide what waits for a person.",
     "cancel": "Cancel the running turn of a conversation.",
     "close": "End a conversation for good.",
+    "schema": "Write the JSON Schema of agent files for editors.",
     "trust": "Show what agents need beyond themselves, and grant it.",
     "export": "Write the marketplace listing of an agent.",
     "doctor": "Say what is missing on this machine, and what to type.",

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 
+from capuchin_yaml.compiler.advice import advise
 from capuchin_yaml.compiler.bind_approval import bind_approval
 from capuchin_yaml.compiler.bind_prompt import bind_prompt
 from capuchin_yaml.compiler.bind_requires import bind_requires
@@ -59,6 +60,7 @@ def bind(
     found = [*document.diagnostics, *checked.diagnostics, *reading.problems]
     name = reading.text(("name",))
     if name is None or prompt is None or any(d.severity is Severity.ERROR for d in found):
+        advise(reading, None, uses)
         return Bound(None, reading.problems, reading.parts)
     spec = AgentSpec(
         name=name,
@@ -74,6 +76,7 @@ def bind(
         price=price,
         listing=_bind_listing(reading),
     )
+    advise(reading, spec, uses)
     return Bound(spec, reading.problems, reading.parts)
 
 

@@ -110,5 +110,9 @@ _PACKAGES = {
             "required": ["database"],
         },
     ),
-    "clock": PaperPackage("capuchin-clock", "1.0.0", tools(PaperTool("now", idempotent=True))),
+    "clock": PaperPackage(
+        "capuchin-clock",
+        "1.0.0",
+        tools(PaperTool("now", idempotent=True), PaperTool("wipe", "destructive")),
+    ),
 }
