@@ -21,7 +21,7 @@ PriceType: TypeAlias = Literal["free", "per_call", "per_conversation"]
 
 DEFAULT_TOOL_TIMEOUT_S = 60.0
 
-_LATER = (("approval", "rules"),)
+_LATER = (("approval", "rules"), ("", "model_settings"))
 """Block and key of what came after the first release; `""` is the top."""
 
 
@@ -128,6 +128,19 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """How the agent's own model is asked; None leaves it to the provider or to us."""
+
+    max_tokens: int | None = None
+    """Longest reply."""
+    temperature: float | None = None
+    thinking_tokens: int | None = None
+    """Tokens of `max_tokens` that the model may think with."""
+    timeout_s: float | None = None
+    """Longest wait for one reply, from the question to its end."""
+
+
+@dataclass(frozen=True, slots=True)
 class AgentSpec:
     """One compiled agent: equal files and tool packages give an equal `definition_hash`."""
 
@@ -139,6 +152,8 @@ class AgentSpec:
     description: str = ""
     model: str | None = None
     """`provider:name`; None leaves the choice to the worker."""
+    model_settings: ModelSettings = ModelSettings()
+    """For `model` alone: another one that answers in its place is asked as it likes."""
     variables: Mapping[str, VariableSpec] = field(default_factory=dict)
     injected: tuple[str, ...] = ()
     """Names of values that tools see and the model never does."""
@@ -161,7 +176,8 @@ class AgentSpec:
         plain: dict[str, JsonValue] = _plain(dataclasses.asdict(self))
         for block, key in _LATER:
             inside = plain[block] if block else plain
-            if not inside[key]:
+            said = inside[key].values() if isinstance(inside[key], dict) else inside[key]
+            if all(v is None for v in said):
                 del inside[key]
         return plain
 
@@ -185,6 +201,9 @@ class AgentSpec:
             RuleSpec(**_known(RuleSpec, rule)) for rule in approval.get("rules", ())
         )
         kept["approval"] = ApprovalSpec(**approval)
+        kept["model_settings"] = ModelSettings(
+            **_known(ModelSettings, value.get("model_settings", {}))
+        )
         kept["limits"] = Limits(**_known(Limits, value.get("limits", {})))
         kept["price"] = PriceSpec(**_known(PriceSpec, value.get("price", {})))
         kept["listing"] = Listing(

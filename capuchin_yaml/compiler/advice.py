@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from capuchin_yaml.compiler.bind_tools import ToolUses
-from capuchin_yaml.compiler.document import Node
+from capuchin_yaml.compiler.document import Node, Path
 from capuchin_yaml.compiler.nearest import nearest
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.wording import shown
@@ -51,7 +51,11 @@ def advise(reading: Reading, spec: AgentSpec | None, uses: ToolUses) -> None:
 
 
 def _unknown_provider(reading: Reading) -> None:
-    model = reading.text(("model",))
+    where: Path = ("model",)
+    model = reading.text(where)
+    if model is None:
+        where = ("model", "name")
+        model = reading.text(where)
     provider = model.partition(":")[0] if model is not None else ""
     if not provider or provider in PROVIDERS:
         return
@@ -60,8 +64,8 @@ def _unknown_provider(reading: Reading) -> None:
     reading.warning(
         "unknown-model",
         f"this version has no model provider {shown(provider)}; it has {', '.join(PROVIDERS)}",
-        ("model",),
-        f"write model: {meant}:{model.partition(':')[2]}" if meant is not None else None,
+        where,
+        f"write {where[-1]}: {meant}:{model.partition(':')[2]}" if meant is not None else None,
     )
 
 

@@ -17,12 +17,12 @@ from capuchin_yaml.compiler.bind_rules import bind_rules
 from capuchin_yaml.compiler.bind_tools import bind_tools
 from capuchin_yaml.compiler.bind_variables import bind_injected, bind_variables
 from capuchin_yaml.compiler.check import Checked
-from capuchin_yaml.compiler.document import Document
+from capuchin_yaml.compiler.document import Document, Path
 from capuchin_yaml.compiler.own_files import own_file
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.tool_source import ToolSource
 from capuchin_yaml.diagnostics import Diagnostic, Severity
-from capuchin_yaml.spec import AgentSpec, Limits, Listing, PriceSpec, PriceType
+from capuchin_yaml.spec import AgentSpec, Limits, Listing, ModelSettings, PriceSpec, PriceType
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,7 @@ def bind(
     injected = bind_injected(reading)
     prompt = bind_prompt(reading, variables, injected, folder)
     model = _bind_model(reading, folder)
+    settings = _bind_settings(reading)
     tools, uses = bind_tools(reading, source)
     bind_requires(reading, uses, source)
     rules = bind_rules(reading, tools, uses, variables, injected)
@@ -68,6 +69,7 @@ def bind(
         version=reading.text(("version",)) or "0.0.0",
         description=reading.text(("description",)) or "",
         model=model,
+        model_settings=settings,
         variables=variables,
         injected=injected,
         tools=tools,
@@ -81,11 +83,38 @@ def bind(
 
 
 def _bind_model(reading: Reading, folder: FilePath | None) -> str | None:
-    model = reading.text(("model",))
-    if model is None or folder is None or not model.startswith("scripted:"):
-        return model
-    own_file(reading, folder, model.removeprefix("scripted:"), ("model",))
+    node = reading.document.node(("model",))
+    where: Path = ("model", "name") if node is not None and node.kind == "map" else ("model",)
+    model = reading.text(where)
+    if model is not None and folder is not None and model.startswith("scripted:"):
+        own_file(reading, folder, model.removeprefix("scripted:"), where)
     return model
+
+
+def _bind_settings(reading: Reading) -> ModelSettings:
+    temperature = reading.node(("model", "temperature"))
+    thinking = reading.whole(("model", "thinking"), 0) or None
+    most = reading.whole(("model", "max_tokens"), 0) or None
+    if thinking is not None and thinking >= (most or 4096):
+        reading.error(
+            "out-of-range",
+            f"model.thinking must be less than model.max_tokens, which is {most or 4096}",
+            ("model", "thinking"),
+            f"max_tokens: {thinking + 4096}",
+        )
+    if thinking is not None and temperature is not None and temperature.value != 1:
+        reading.error(
+            "needless-key",
+            "a model that thinks takes no temperature",
+            reading.document.key_span(("model", "temperature")),
+            "remove the line",
+        )
+    return ModelSettings(
+        max_tokens=most,
+        temperature=float(temperature.value) if temperature is not None else None,
+        thinking_tokens=thinking,
+        timeout_s=reading.duration_s(("model", "timeout")),
+    )
 
 
 def _bind_limits(reading: Reading) -> Limits:

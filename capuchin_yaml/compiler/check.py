@@ -66,7 +66,7 @@ def check(document: Document) -> Checked:
         )
         return Checked((problem,), frozenset({()}))
     checker = _Checker(document, agent_schema(), "agent")
-    checker.skip_later_forms()
+    checker.skip_misplaced_variables()
     return checker.run()
 
 
@@ -166,15 +166,13 @@ class _Checker:
             if variable_of(node.value) is not None:
                 self._variables.add(path)
 
-    def skip_later_forms(self) -> None:
-        """Report `model` as a map and `{env: X}` where none is taken, and pass over them."""
+    def skip_misplaced_variables(self) -> None:
+        """Report `{env: X}` where none is taken, and pass over it."""
         assert self._document.root is not None
         for path, node in _walk(self._document.root, ()):
             name = variable_of(node.value)
             if name is not None:
                 self._variable(path, node, name)
-            elif path == ("model",) and node.kind == "map":
-                self._later(path, node, "a model with settings of its own")
 
     def _variable(self, path: Path, node: Node, name: str) -> None:
         in_config = len(path) > 3 and path[0] == "tools" and path[2] == "config"
@@ -192,14 +190,6 @@ class _Checker:
                 node.span,
                 "only the config of a tool takes {env: NAME}",
             )
-
-    def _later(self, path: Path, node: Node, what: str) -> None:
-        self._skipped.append(path)
-        self._bad_paths.add(path)
-        help_ = {
-            "model": "write model: provider:name",
-        }.get(str(path[0]), "leave it out until a version that does")
-        self._report("later-key", f"this version does not carry out {what} yet", node.span, help_)
 
     def _unknown_keys_first(self, error: Any) -> None:
         for inner in error.context or ():

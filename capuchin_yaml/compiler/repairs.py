@@ -130,6 +130,8 @@ def _enum_repair(key: str, node: Node, schema: Mapping[str, JsonValue]) -> str |
 def _type_repair(key: str | int, node: Node, schema: Mapping[str, JsonValue]) -> str | None:
     wanted = schema.get("type", "")
     name = f"{key}: " if isinstance(key, str) and key else ""
+    if key == "model" and node.kind == "scalar":
+        return "write provider:name, such as anthropic:claude-opus-4-8, or rehearsal"
     if key == "prompt" and node.kind == "scalar":
         return f"put it in quotes: prompt: {quoted(node.text)}"
     if node.kind == "scalar":

@@ -142,6 +142,7 @@ def _keys_by_place(schema: Schema) -> Mapping[Place, frozenset[str]]:
         "variables[]": frozenset(schema["$defs"]["variable"]["properties"]),
         "rules[]": frozenset(schema["$defs"]["rule"]["properties"]),
     }
+    places["model"] = frozenset(schema["$defs"]["model"]["properties"])
     places["prompt"] = frozenset(schema["$defs"]["ownFile"]["properties"])
     for name in ("approval", "limits", "price", "listing", "requires"):
         definition = resolved({"$ref": f"#/$defs/{name}"}, schema)

@@ -14,6 +14,7 @@ LATER_KEYS: Mapping[Place, frozenset[str]] = {
     "limits": frozenset({"idle_close"}),
     "price": frozenset({"input", "output", "unit"}),
     "tools[]": frozenset({"agent", "variables"}),
+    "model": frozenset({"fallback", "base_url", "api_key"}),
 }
 """Keys of the format that this version does not carry out yet."""
 
@@ -126,6 +127,13 @@ _FOREIGN: Mapping[Place, Mapping[str, str]] = {
         **dict.fromkeys(
             ("on_expire", "default_action", "timeout_action", "fallback"), "on_timeout"
         ),
+    },
+    "model": {
+        **dict.fromkeys(("model", "id", "model_name", "provider"), "name"),
+        **dict.fromkeys(("max_output_tokens", "maxTokens", "max_completion_tokens"), "max_tokens"),
+        **dict.fromkeys(("reasoning", "thinking_budget", "budget_tokens"), "thinking"),
+        **dict.fromkeys(("timeout_s", "request_timeout"), "timeout"),
+        "temp": "temperature",
     },
     "prompt": {
         **dict.fromkeys(("path", "template", "from", "src", "source", "include"), "file"),

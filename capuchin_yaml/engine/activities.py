@@ -25,7 +25,7 @@ from capuchin_yaml.engine.agents import AgentTable
 from capuchin_yaml.engine.failures import definition_failure, model_failure
 from capuchin_yaml.engine.state import chained
 from capuchin_yaml.engine.window import WindowCache
-from capuchin_yaml.errors import CapuchinError, PluginUnavailable
+from capuchin_yaml.errors import CapuchinError, ModelUnavailable, PluginUnavailable
 from capuchin_yaml.messages import (
     AssistantMessage,
     Block,
@@ -44,12 +44,15 @@ from capuchin_yaml.models.registry import REHEARSAL, open_model
 from capuchin_yaml.policy.judge import CallContext, InstalledTool, judge_calls
 from capuchin_yaml.policy.rules import Facts
 from capuchin_yaml.spec import AgentSpec, JsonValue, canonical_json
+from capuchin_yaml.spec import ModelSettings as AskedWith
 from capuchin_yaml.tally import tally_from_json
 from capuchin_yaml.tools.registry import Registry
 
 MAX_REPLY_BYTES = 512 * 1024
 """Longest text block or arguments of one reply that are kept."""
 MAX_INPUT_DEPTH = 64
+MAX_TOKENS = 4096
+"""Longest reply where the agent does not say."""
 TAIL_BYTES = 8 * 1024
 """Most of a running reply that travels as heartbeat details."""
 
@@ -158,14 +161,18 @@ class Activities:
         spec = pinned.spec
         try:
             adapter = self._adapter(spec.name, pinned.model)
+            settings = _settings(spec, pinned.model)
             question = ModelRequest(
                 model=pinned.model.partition(":")[2],
                 system=pinned.system,
                 entries=entries_from_json(entries),
                 tools=tuple(ModelTool(t.alias, t.description, t.input_schema) for t in spec.tools),
+                max_tokens=settings.max_tokens or MAX_TOKENS,
+                temperature=settings.temperature,
+                thinking_tokens=settings.thinking_tokens,
                 conversation=request.conversation,
             )
-            reply = await self._reply(adapter, question)
+            reply = await self._in_time(adapter, question, settings.timeout_s)
         except Exception as error:
             raise model_failure(error) from None
         entry = entry_to_json(
@@ -202,6 +209,17 @@ class Activities:
             self._adapters[key] = open_model(model, base_dir=folder)
         return self._adapters[key]
 
+    async def _in_time(
+        self, adapter: ModelAdapter, question: ModelRequest, timeout_s: float | None
+    ) -> ModelReply:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._reply(adapter, question)
+        except TimeoutError:
+            raise ModelUnavailable(
+                f"the model gave no whole answer within {timeout_s:g} s (model.timeout)"
+            ) from None
+
     async def _reply(self, adapter: ModelAdapter, question: ModelRequest) -> ModelReply:
         """Ask, and let whoever watches read along through the heartbeat details."""
         words: list[str] = []
@@ -224,6 +242,11 @@ class Activities:
                 )
             await asyncio.sleep(self.models.stream_every_s)
             quiet_s += self.models.stream_every_s
+
+
+def _settings(spec: AgentSpec, model: str) -> AskedWith:
+    # Why: they were chosen for the agent's own model, and another may refuse them.
+    return spec.model_settings if model == spec.model else AskedWith()
 
 
 def check_origin(request: Any, expected: type[Any]) -> None:

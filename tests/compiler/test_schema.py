@@ -22,6 +22,7 @@ from capuchin_yaml.spec import (
     JsonValue,
     Limits,
     Listing,
+    ModelSettings,
     PriceSpec,
     RuleSpec,
     VariableSpec,
@@ -119,9 +120,8 @@ def test_every_key_of_the_top_has_its_field_in_the_spec() -> None:
     # `requires` is met or not when the file is compiled.
     keys = set(read_schema("agent.v1")["properties"]) - {"requires"}
 
-    assert {{"apiVersion": "api_version"}.get(k, k) for k in keys} == set(
-        AgentSpec.__dataclass_fields__
-    )
+    fields = set(AgentSpec.__dataclass_fields__) - {"model_settings"}  # of the map `model`
+    assert {{"apiVersion": "api_version"}.get(k, k) for k in keys} == fields
 
 
 def test_the_defaults_of_limits_are_those_of_the_spec() -> None:
@@ -198,3 +198,10 @@ def test_whatever_is_changed_in_a_file_the_compiler_is_never_laxer_than_the_sche
     if not validator.is_valid(value):
         assert result.spec is None
     assert report(result.diagnostics, {str(path): result.source}, "full") or result.spec
+
+
+def test_every_setting_of_a_model_has_its_field_in_the_spec() -> None:
+    keys = set(read_schema("agent.v1")["$defs"]["model"]["properties"]) - {"name"}
+    renamed = {"timeout": "timeout_s", "thinking": "thinking_tokens"}
+
+    assert {renamed.get(k, k) for k in keys} == set(ModelSettings.__dataclass_fields__)
