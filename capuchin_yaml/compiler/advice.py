@@ -10,7 +10,6 @@ from capuchin_yaml.compiler.document import Node, Path
 from capuchin_yaml.compiler.nearest import nearest
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.wording import shown
-from capuchin_yaml.models.registry import PROVIDERS
 from capuchin_yaml.policy.gating import answers
 from capuchin_yaml.spec import AgentSpec
 
@@ -56,11 +55,14 @@ def _unknown_provider(reading: Reading) -> None:
     if model is None:
         where = ("model", "name")
         model = reading.text(where)
-    provider = model.partition(":")[0] if model is not None else ""
-    if not provider or provider in PROVIDERS:
+    if model is None:
+        return
+    from capuchin_yaml.models.registry import PROVIDERS
+
+    provider = model.partition(":")[0]
+    if provider in PROVIDERS:
         return
     meant = nearest(provider, PROVIDERS)
-    assert model is not None
     reading.warning(
         "unknown-model",
         f"this version has no model provider {shown(provider)}; it has {', '.join(PROVIDERS)}",

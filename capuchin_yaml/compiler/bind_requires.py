@@ -63,11 +63,11 @@ def _check_package(
 
 
 def _range(reading: Reading, path: Path) -> SpecifierSet | None:
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
     text = reading.text(path)
     if text is None:
         return None
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
     try:
         return SpecifierSet(text)
     except InvalidSpecifier:

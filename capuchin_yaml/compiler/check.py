@@ -149,8 +149,11 @@ class _Checker:
         if self._base:
             validator_class.check_schema(self._schema)
         # Why: without a registry of its own jsonschema would fetch a `$ref` from the network.
-        validator = validator_class(self._schema, registry=Registry())
-        errors = list(validator.iter_errors(node.value))
+        schema, value = self._schema, node.value
+        if not self._base:
+            schema, value = _inlined(self._subject, self._schema), _without_notes(node)
+        validator = validator_class(schema, registry=Registry())
+        errors = list(validator.iter_errors(value))
         self._wrong_types = {self._path(error) for error in _type_errors(errors)}
         for error in errors:
             self._unknown_keys_first(error)
@@ -461,6 +464,44 @@ class _Checker:
 
     def _report(self, id_: str, message: str, span: Span, help_: str | None = None) -> None:
         self._found.append(Diagnostic(id_, Severity.ERROR, message, span, help_))
+
+
+_INLINED: dict[str, Schema] = {}
+
+
+def _inlined(subject: str, schema: Schema) -> Schema:
+    """One of our own schemas with each definition where it is used.
+
+    Why: looking references up takes most of the time of a check. Ours are not recursive, and
+    beside a reference only say what the place is called.
+    """
+    if subject not in _INLINED:
+        definitions = schema["$defs"]
+
+        def inlined(part: Any) -> Any:
+            if isinstance(part, list):
+                return [inlined(value) for value in part]
+            if not isinstance(part, Mapping):
+                return part
+            found = {k: inlined(v) for k, v in part.items() if k not in ("$ref", "$defs")}
+            reference = part.get("$ref")
+            if reference is None:
+                return found
+            return {**found, **inlined(definitions[reference.removeprefix("#/$defs/")])}
+
+        _INLINED[subject] = inlined(schema)
+    return _INLINED[subject]
+
+
+def _without_notes(node: Node) -> JsonValue:
+    """The value without keys that start with `x-`, which no schema of ours says anything of."""
+    if node.kind == "map":
+        return {
+            name: _without_notes(entry.node)
+            for name, entry in node.entries.items()
+            if not name.startswith("x-")
+        }
+    return [_without_notes(item) for item in node.items] if node.kind == "list" else node.value
 
 
 def _type_errors(errors: Iterable[Any]) -> Iterator[Any]:
