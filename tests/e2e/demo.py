@@ -24,7 +24,14 @@ from capuchin_yaml.client.home import Home
 from capuchin_yaml.client.key import read_named_key
 from capuchin_yaml.client.target import Target
 from capuchin_yaml.errors import ServerUnavailable, WorkerUnavailable
-from tests.cli.program import PROGRAM, Project, Up, clean_environ, is_alive, wait_until
+from tests.cli.program import (
+    PROGRAM,
+    Project,
+    clean_environ,
+    is_alive,
+    processes_of,
+    wait_until,
+)
 
 T = TypeVar("T")
 AGENTS = Path(__file__).parents[2] / "agents"
@@ -100,15 +107,15 @@ def kill(*pids: int) -> None:
     wait_until(lambda: not any(is_alive(pid) for pid in pids))
 
 
-def kill_everything(project: Project, up: Up) -> None:
-    """End `up`, its workers, the server and the server's guard at once."""
-    record = server_record(project)
-    workers = up.workers()
-    up.process.kill()
-    up.process.wait()
-    for pid in (*workers, record["pid"], record["guard_pid"]):
-        with contextlib.suppress(ProcessLookupError):  # it may have followed `up` by itself
-            kill(pid)
+def kill_everything(project: Project) -> None:
+    """End `up`, its workers, the server and the server's guard at once, as `kill -9` does."""
+    up = json.loads((project.home / "worker.json").read_text())
+    server = server_record(project)
+    workers = [worker["pid"] for worker in up["workers"]]
+    for pid in (up["pid"], *workers, server["pid"], server["guard_pid"]):
+        with contextlib.suppress(ProcessLookupError):  # some follow `up` by themselves
+            os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not processes_of(project.folder), lambda: str(processes_of(project.folder)))
 
 
 async def fleet_of(project: Project) -> Capuchin:

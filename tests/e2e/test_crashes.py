@@ -54,8 +54,7 @@ async def test_a_pending_approval_outlives_every_kill_and_is_carried_out_once(
         wait_until(lambda: up.said.count("the worker runs again") == 2)
         await assert_unchanged()
 
-        kill_everything(project, up)
-        wait_until(lambda: not processes_of(project.folder))
+        kill_everything(project)
     with project.up("--no-tui"):
         await assert_unchanged()
         whole = project.run("inbox", "show", item["id"], "--json").json
@@ -104,10 +103,10 @@ def test_the_time_to_decide_runs_on_while_everything_is_down(tmp_path: Path) -> 
     project = street_project(tmp_path)
     agent = tmp_path / "agents" / "street.yaml"
     agent.write_text(agent.read_text().replace("[street.sign]}", "[street.sign], timeout: 4s}"))
-    with project.up() as up:
+    with project.up():
         sent = project.run("send", "street", "sign Ann", "--json").json
         [item] = project.run("inbox", "--json").json
-        kill_everything(project, up)
+        kill_everything(project)
     due = datetime.fromisoformat(item["due"])
     wait_until(lambda: datetime.now(UTC) > due)
 
