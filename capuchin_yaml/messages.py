@@ -139,6 +139,9 @@ class ModelRequest:
     tools: tuple[ModelTool, ...] = ()
     max_tokens: int = 4096
     conversation: str = ""
+    temperature: float | None = None
+    thinking_tokens: int | None = None
+    """Tokens of `max_tokens` to think with; None does not think."""
 
 
 @dataclass(frozen=True, slots=True)

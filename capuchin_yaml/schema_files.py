@@ -1,4 +1,4 @@
-"""Where the public JSON Schemas are, in a wheel and in a checkout."""
+"""Where the public JSON Schemas and the pages of diagnostics are, in a wheel and in a checkout."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ def schema_text(name: str) -> str:
         FileNotFoundError: no schema has this name.
     """
     file_name = f"{name}.schema.json"
-    # Why: a wheel carries the schemas inside the package; an editable install has only the
-    # checkout's own folder beside it.
-    packaged = files("capuchin_yaml").joinpath("schemas", file_name)
-    if packaged.is_file():
-        return packaged.read_text(encoding="utf-8")
-    return (Path(__file__).parent.parent / "schemas" / file_name).read_text(encoding="utf-8")
+    return _text(("schemas", file_name), ("schemas", file_name))
+
+
+@cache
+def diagnostics_page() -> str:
+    """docs/reference/diagnostics.md, which `capuchin explain` prints from."""
+    name = "diagnostics.md"
+    return _text(("pages", name), ("docs", "reference", name))
 
 
 def read_schema(name: str) -> dict[str, JsonValue]:
@@ -34,3 +36,12 @@ def read_schema(name: str) -> dict[str, JsonValue]:
     """
     schema: dict[str, JsonValue] = json.loads(schema_text(name))
     return schema
+
+
+def _text(in_wheel: tuple[str, ...], in_checkout: tuple[str, ...]) -> str:
+    # Why: a wheel carries the files inside the package; an editable install has only the
+    # checkout's own folders beside it.
+    packaged = files("capuchin_yaml").joinpath(*in_wheel)
+    if packaged.is_file():
+        return packaged.read_text(encoding="utf-8")
+    return Path(__file__).parent.parent.joinpath(*in_checkout).read_text(encoding="utf-8")

@@ -15,10 +15,14 @@ JsonValue: TypeAlias = Any
 Effect: TypeAlias = Literal["read", "write", "destructive"]
 PolicyName: TypeAlias = Literal["default", "auto", "all", "allowlist", "denylist"]
 OnTimeout: TypeAlias = Literal["deny", "wait", "close"]
+RuleAnswer: TypeAlias = Literal["allow", "ask", "deny"]
 VariableType: TypeAlias = Literal["string", "integer", "number", "boolean"]
 PriceType: TypeAlias = Literal["free", "per_call", "per_conversation"]
 
 DEFAULT_TOOL_TIMEOUT_S = 60.0
+
+_LATER = (("approval", "rules"), ("", "model_settings"))
+"""Block and key of what came after the first release; `""` is the top."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,21 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleSpec:
+    """One rule: what it says of the calls that it is about and whose condition holds."""
+
+    then: RuleAnswer
+    tool: str | None = None
+    """Identity, alias or `package.*`, as written; None is every tool."""
+    when: str | None = None
+    """The condition in CEL, as written; None always holds."""
+    reason: str = ""
+    """Why, for the model and for whoever decides."""
+    runs: str | None = None
+    """The condition as it is run, where that differs from `when`: `2.0` beside a number."""
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalSpec:
     """Which calls wait for a person, and what happens when nobody answers."""
 
@@ -59,6 +78,8 @@ class ApprovalSpec:
     timeout_s: float | None = None
     """Time a person has, from the ask; None waits for ever."""
     on_timeout: OnTimeout = "deny"
+    rules: tuple[RuleSpec, ...] = ()
+    """Before policy and list: any that matches and denies, else the first that matches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +130,19 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """How the agent's own model is asked; None leaves it to the provider or to us."""
+
+    max_tokens: int | None = None
+    """Longest reply."""
+    temperature: float | None = None
+    thinking_tokens: int | None = None
+    """Tokens of `max_tokens` that the model may think with."""
+    timeout_s: float | None = None
+    """Longest wait for one reply, from the question to its end."""
+
+
+@dataclass(frozen=True, slots=True)
 class AgentSpec:
     """One compiled agent: equal files and tool packages give an equal `definition_hash`."""
 
@@ -120,6 +154,8 @@ class AgentSpec:
     description: str = ""
     model: str | None = None
     """`provider:name`; None leaves the choice to the worker."""
+    model_settings: ModelSettings = ModelSettings()
+    """For `model` alone: another one that answers in its place is asked as it likes."""
     variables: Mapping[str, VariableSpec] = field(default_factory=dict)
     injected: tuple[str, ...] = ()
     """Names of values that tools see and the model never does."""
@@ -134,8 +170,17 @@ class AgentSpec:
         return next((t for t in self.tools if t.alias == alias), None)
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The spec as plain JSON values, fit for history and `from_json`."""
+        """The spec as plain JSON values, fit for history and `from_json`.
+
+        Keys that came after the first release are left out while they say nothing, so a file
+        that does not use them keeps its hash.
+        """
         plain: dict[str, JsonValue] = _plain(dataclasses.asdict(self))
+        for block, key in _LATER:
+            inside = plain[block] if block else plain
+            said = inside[key].values() if isinstance(inside[key], dict) else inside[key]
+            if all(v is None for v in said):
+                del inside[key]
         return plain
 
     @property
@@ -153,8 +198,13 @@ class AgentSpec:
         }
         kept["injected"] = tuple(value.get("injected", ()))
         kept["tools"] = tuple(ToolSpec(**_known(ToolSpec, t)) for t in value.get("tools", ()))
-        kept["approval"] = ApprovalSpec(
-            **_tupled(_known(ApprovalSpec, value.get("approval", {})), "tools")
+        approval = _tupled(_known(ApprovalSpec, value.get("approval", {})), "tools")
+        approval["rules"] = tuple(
+            RuleSpec(**_known(RuleSpec, rule)) for rule in approval.get("rules", ())
+        )
+        kept["approval"] = ApprovalSpec(**approval)
+        kept["model_settings"] = ModelSettings(
+            **_known(ModelSettings, value.get("model_settings", {}))
         )
         kept["limits"] = Limits(**_known(Limits, value.get("limits", {})))
         kept["price"] = PriceSpec(**_known(PriceSpec, value.get("price", {})))

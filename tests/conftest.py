@@ -22,6 +22,8 @@ for _name in list(os.environ):
     if _name.startswith(("TEMPORAL_", "CAPUCHIN_", "ANTHROPIC_", "OPENAI_")):
         del os.environ[_name]
 os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
+# Nor must a developer's own operator config, whose floor reaches every verdict.
+os.environ["XDG_CONFIG_HOME"] = os.devnull
 
 
 @pytest.fixture(scope="session")

@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from capuchin_yaml.cli.answering_model import answering_model, forced_model
-from capuchin_yaml.cli.roster import OnDisk
 from capuchin_yaml.errors import ModelRejected
 from capuchin_yaml.spec import AgentSpec, JsonValue
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
+    from capuchin_yaml.cli.roster import OnDisk
     from capuchin_yaml.compiler.load import Compiled
     from capuchin_yaml.tools.registry import Registry
 
@@ -38,7 +37,7 @@ def shown_problems(compiled: Compiled) -> str:
     """Every diagnostic of one file in its full form, safe for a terminal; empty without any."""
     from capuchin_yaml.compiler.render import report
 
-    return report(compiled.diagnostics, {str(compiled.path): compiled.source}, "full")
+    return report(compiled.diagnostics, compiled.sources, "full")
 
 
 def on_disk_json(compiled: Compiled) -> dict[str, JsonValue]:
@@ -50,6 +49,7 @@ def on_disk_json(compiled: Compiled) -> dict[str, JsonValue]:
     return {
         "path": str(compiled.path),
         "spec": None if compiled.spec is None else compiled.spec.to_json(),
+        "parts": [str(part) for part in compiled.parts],
         "problems": shown_problems(compiled),
         "headline": concise(errors[0]) if errors else "",
     }
@@ -57,17 +57,37 @@ def on_disk_json(compiled: Compiled) -> dict[str, JsonValue]:
 
 def on_disk_from_json(value: Mapping[str, JsonValue]) -> OnDisk:
     """Read what `on_disk_json` wrote, and choose the model that answers here."""
+    # Why here: `validate` needs neither, and starts in half the time without them.
+    from capuchin_yaml.cli.answering_model import answering_model, forced_model
+    from capuchin_yaml.cli.roster import OnDisk
+
     path = Path(value["path"])
     spec = None if value["spec"] is None else AgentSpec.from_json(value["spec"])
     problems, headline = str(value["problems"]), str(value["headline"])
+    parts = tuple(Path(part) for part in value.get("parts", ()))
     if spec is None:
-        return OnDisk(path, None, problems, headline)
+        return OnDisk(path, None, problems, headline, parts=parts)
+    wanted = ungranted(spec, path)
+    if wanted:
+        return OnDisk(path, None, f"error: {wanted}", wanted, parts=parts)
     try:
         model = answering_model(spec.model)
     except ModelRejected as error:
-        return OnDisk(path, None, f"error: {error}", str(error))
+        return OnDisk(path, None, f"error: {error}", str(error), parts=parts)
     is_stand_in = model.wanted is not None and forced_model() is None
-    return OnDisk(path, spec, problems, headline, model.name, is_stand_in)
+    return OnDisk(path, spec, problems, headline, model.name, is_stand_in, parts)
+
+
+def ungranted(spec: AgentSpec, path: Path) -> str:
+    """Why the agent does not start here for want of a grant, and what to type; else empty."""
+    from capuchin_yaml.compiler.operator_config import read_operator_config
+    from capuchin_yaml.policy.needs import is_granted, needs_of
+
+    needs = needs_of(spec)
+    if is_granted(spec.name, needs, read_operator_config().grants):
+        return ""
+    wanted = ", ".join(str(need) for need in needs)
+    return f"{spec.name} needs {wanted}, which is not granted here; type: capuchin trust {path}"
 
 
 def code_roots(specs: Iterable[AgentSpec]) -> tuple[Path, ...]:

@@ -20,6 +20,9 @@ from capuchin_yaml.errors import CapuchinError, InvalidAgent
 VERBS: Mapping[str, str] = {
     "init": "Write a small runnable project.",
     "validate": "Check agent files and report every mistake.",
+    "explain": "Print the page of a diagnostic.",
+    "plan": "Say what an agent may do: what runs alone, what asks, what is never done.",
+    "policy": "Prove what an agent's policy says of calls, without running any.",
     "up": "Find or start Temporal, run the agents, open the TUI.",
     "down": "Stop what `up --detach` left running.",
     "worker": "Run a worker alone, for a real cluster.",
@@ -36,6 +39,8 @@ VERBS: Mapping[str, str] = {
     "delete": "Delete a closed conversation with all its runs.",
     "pause": "Have an agent begin no new turn.",
     "replay": "Prove the installed code against saved or live histories.",
+    "schema": "Write the JSON Schema of agent files for editors.",
+    "trust": "Show what agents need beyond themselves, and grant it.",
     "export": "Write the marketplace listing of an agent.",
     "doctor": "Say what is missing on this machine, and what to type.",
 }

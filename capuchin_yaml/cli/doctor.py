@@ -23,6 +23,7 @@ from capuchin_yaml.models.registry import REHEARSAL
 
 if TYPE_CHECKING:
     from capuchin_yaml.client.home import Home
+    from capuchin_yaml.spec import AgentSpec
 
 Verdict: TypeAlias = Literal["ok", "note", "missing"]
 _COLOURS: dict[Verdict, Colour] = {"ok": "green", "note": "yellow", "missing": "red"}
@@ -51,7 +52,7 @@ def command(paths: tuple[Path, ...], as_json: bool) -> ExitCode:
 
 
 async def _doctor(out: Output, paths: tuple[Path, ...], as_json: bool) -> ExitCode:
-    findings = [*_machine(), *_agents(paths or usual_paths())]
+    findings = [*_machine(), _operator(), *_agents(paths or usual_paths())]
     findings += [finding async for finding in _project()]
     if as_json:
         out.answer_json(
@@ -112,6 +113,24 @@ def _agents(paths: tuple[Path, ...]) -> Iterator[Finding]:
         for package in sorted({f"{t.distribution} {t.distribution_version}" for t in spec.tools}):
             yield Finding("packages", "ok", f"{package}, used by {spec.name}")
         yield _model(spec.name, spec.model)
+        yield from _needs(spec, path)
+
+
+def _needs(spec: AgentSpec, path: Path) -> Iterator[Finding]:
+    from capuchin_yaml.cli.agents_on_disk import ungranted
+    from capuchin_yaml.policy.needs import needs_of
+
+    needs = needs_of(spec)
+    wanted = ungranted(spec, path)
+    if wanted:
+        yield Finding("needs", "missing", wanted)
+    for name in sorted({need.variable for need in needs}):
+        tools = ", ".join(need.tool for need in needs if need.variable == name)
+        if os.environ.get(name) is None:
+            text = f"{name} is not set; {spec.name} gives it to {tools}; type: export {name}=…"
+            yield Finding("needs", "missing", text)
+        else:
+            yield Finding("needs", "ok", f"{name} is set; {spec.name} gives it to {tools}")
 
 
 def _model(name: str, model: str | None) -> Finding:
@@ -134,6 +153,25 @@ def _model(name: str, model: str | None) -> Finding:
             "`model:` in its file, or set CAPUCHIN_MODEL",
         )
     return Finding("model", "ok", f"{name}: {answering.name}")
+
+
+def _operator() -> Finding:
+    from capuchin_yaml.compiler.operator_config import read_operator_config
+
+    config = read_operator_config()
+    if config.floor.problem:
+        return Finding(
+            "operator",
+            "missing",
+            f"{config.path} cannot be used, so every call asks: {config.floor.problem}",
+        )
+    if not config.exists:
+        return Finding("operator", "ok", f"no floor; {config.path} is not there")
+    rules = len(config.floor.rules)
+    if not rules:
+        return Finding("operator", "ok", f"{config.path} has no floor")
+    words = "1 rule" if rules == 1 else f"{rules} rules"
+    return Finding("operator", "note", f"a floor of {words} over every agent: {config.path}")
 
 
 async def _project() -> AsyncIterator[Finding]:

@@ -43,10 +43,11 @@ def command(path: Path, target: Path | None, as_json: bool) -> ExitCode:
     if target is None:
         out.answer_json(listing(compiled.spec))
         return ExitCode.DONE
-    return _written(out, target, listing_text(compiled.spec))
+    return write_beside(out, target, listing_text(compiled.spec))
 
 
-def _written(out: Output, target: Path, text: str) -> ExitCode:
+def write_beside(out: Output, target: Path, text: str) -> ExitCode:
+    """Put text into a file whole or not at all, and say so."""
     try:
         # Why beside it first: a full disk must not leave half a listing in its place.
         with tempfile.NamedTemporaryFile(

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import click
 
-from capuchin_yaml.cli.output import ExitCode
+from capuchin_yaml.cli.output import ExitCode, json_text
 from capuchin_yaml.cli.verb import Verb, output
 
 AGENT = """\
+# yaml-language-server: $schema=agent.schema.json
 apiVersion: capuchin/v1
 name: hello
 version: 0.1.0
@@ -42,7 +43,16 @@ GITIGNORE = """\
 .capuchin/
 """
 
-FILES: Mapping[str, str] = {"agent.yaml": AGENT, ".gitignore": GITIGNORE}
+SCHEMA = "agent.schema.json"
+"""What the first line of the agent names; `capuchin schema -o` writes it anew."""
+
+
+def files() -> Mapping[str, str]:
+    """Every file of a new project, with its text."""
+    from capuchin_yaml.cli.schema import composed
+
+    schema = json_text(composed()) + "\n"
+    return {"agent.yaml": AGENT, SCHEMA: schema, ".gitignore": GITIGNORE}
 
 
 @click.command(cls=Verb)
@@ -51,7 +61,8 @@ def command(folder: Path) -> ExitCode:
     """Write a small runnable project.
 
     DIR is made when it does not exist. No file is ever overwritten: one that is there already
-    refuses the whole verb, except a .gitignore, which is left as it is.
+    refuses the whole verb, except a .gitignore or a schema, which is left as it is. The schema
+    tells editors what the installed tool packages know.
     """
     out = output()
     agent = folder / "agent.yaml"
@@ -60,7 +71,7 @@ def command(folder: Path) -> ExitCode:
         return ExitCode.REFUSED
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in FILES.items():
+        for name, text in files().items():
             try:
                 with (folder / name).open("x", encoding="utf-8", newline="\n") as file:
                     file.write(text)

@@ -37,6 +37,7 @@ class Reloader:
         self._agents = marks(self._files())
         self._roots: tuple[Path, ...] = ()
         self._code: Marks = {}
+        self._parts: tuple[Path, ...] = ()
         self._accepted: frozenset[str] = frozenset()
         self._asking: asyncio.Task[None] | None = None
         self._one_at_a_time = asyncio.Lock()
@@ -49,6 +50,8 @@ class Reloader:
         """
         agents, roots = read_compiled(await worker.compile(self._find))
         self._set_roots(roots)
+        self._parts = _parts(agents)
+        self._agents |= marks(self._parts)
         return agents
 
     async def watch(self) -> None:
@@ -62,9 +65,9 @@ class Reloader:
         folders = sorted({p if p.is_dir() else p.parent for p in self._find})
         async with aclosing(wake_ups(folders, recursive=False)) as wakes:
             async for _ in wakes:
-                now = marks(self._files())
+                now = marks([*self._files(), *self._parts])
                 if now != self._agents and await self._tried(self._reload()):
-                    self._agents = now
+                    self._agents = now | marks(self._parts)
 
     async def _watch_code(self) -> None:
         while True:
@@ -99,6 +102,7 @@ class Reloader:
         if worker is None:
             return
         agents, roots = read_compiled(await worker.compile(self._find))
+        self._parts = _parts(agents)
         step = next_roster(self._supervisor.roster, agents, self._accepted)
         await self._supervisor.adopt(step.roster)
         self._say(step.news, step.warnings)
@@ -159,6 +163,10 @@ class Reloader:
         if self._asking is not None:
             self._asking.cancel()
             self._asking = None
+
+
+def _parts(agents: Sequence[OnDisk]) -> tuple[Path, ...]:
+    return tuple(sorted({part for agent in agents for part in agent.parts}))
 
 
 def question(ask: Loosening) -> tuple[str, str]:

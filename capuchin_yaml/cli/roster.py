@@ -31,6 +31,8 @@ class OnDisk:
     """What would answer: forced, the agent's own, or `rehearsal`."""
     is_stand_in: bool = False
     """Whether `rehearsal` answers only because the key of the agent's own model is missing."""
+    parts: tuple[Path, ...] = ()
+    """Other files that the agent is made of."""
 
 
 @dataclass(frozen=True, slots=True)

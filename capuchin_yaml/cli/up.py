@@ -53,6 +53,8 @@ def command(
     """
     out = output()
     plan = make_plan(paths, temporal_ui=temporal_ui, is_fast=fast, grace_s=grace_s)
+    if report_fd is None and out.talks_with_person:
+        _ask_for_grants(out, plan)
     if detach:
         from capuchin_yaml.cli.detach import start_detached
 
@@ -67,6 +69,20 @@ def command(
     from capuchin_yaml.cli.up_log import up_with_log
 
     return run_async(up_with_log(out, plan, report_fd))
+
+
+def _ask_for_grants(out: Output, plan: Plan) -> None:
+    """Ask once for what the agents need; an agent without its grant does not start."""
+    from capuchin_yaml.cli.trust import ask_for_grants
+    from capuchin_yaml.compiler.file_needs import file_needs
+    from capuchin_yaml.compiler.load import find_agents
+    from capuchin_yaml.compiler.operator_config import read_operator_config
+
+    grants = read_operator_config().grants
+    files = [file_needs(path) for path in find_agents(plan.find)]
+    ungranted = [one for one in files if not one.is_granted(grants)]
+    if ungranted:
+        ask_for_grants(out, ungranted, out.tell)
 
 
 def make_plan(paths: tuple[Path, ...], *, temporal_ui: bool, is_fast: bool, grace_s: float) -> Plan:

@@ -50,25 +50,41 @@ def command(paths: tuple[Path, ...], format_: str, as_json: bool) -> ExitCode:
         out.fail(f"no agent files in {', '.join(str(path) for path in find)}")
         return ExitCode.REFUSED
     compiled = [compile_file(path) for path in files]
-    diagnostics = [d for c in compiled for d in (*c.diagnostics, *_taken_names(c, compiled))]
+    taken = _taken_names(compiled)
+    diagnostics = [
+        d for c in compiled for d in (*c.diagnostics, *taken.get(c.path, ()), *_ungranted(c))
+    ]
     _print(out, compiled, diagnostics, "json" if as_json else format_)
     wrong = any(d.severity is Severity.ERROR for d in diagnostics)
     return ExitCode.REFUSED if wrong else ExitCode.DONE
 
 
-def _taken_names(one: Compiled, compiled: Sequence[Compiled]) -> list[Diagnostic]:
-    """That an earlier file of the same run has this agent's name."""
+def _taken_names(compiled: Sequence[Compiled]) -> dict[Path, list[Diagnostic]]:
+    """For each file whose agent has the name of one before it in this run, that it has."""
     from capuchin_yaml.diagnostics import Span
 
-    for earlier in compiled:
-        if earlier is one or one.spec is None:
-            break
-        if earlier.spec is not None and earlier.spec.name == one.spec.name:
-            message = f"the name {one.spec.name!r} is taken by {earlier.path}"
-            start = Span(str(one.path), 1, 1, 1, 1)
-            help_ = "names are unique in a project; write another `name`"
-            return [Diagnostic("name-taken", Severity.ERROR, message, start, help_)]
-    return []
+    first: dict[str, Path] = {}
+    found: dict[Path, list[Diagnostic]] = {}
+    for one in compiled:
+        if one.spec is None or first.setdefault(one.spec.name, one.path) == one.path:
+            continue
+        message = f"the name {one.spec.name!r} is taken by {first[one.spec.name]}"
+        start = Span(str(one.path), 1, 1, 1, 1)
+        help_ = "names are unique in a project; write another `name`"
+        found[one.path] = [Diagnostic("name-taken", Severity.ERROR, message, start, help_)]
+    return found
+
+
+def _ungranted(one: Compiled) -> Sequence[Diagnostic]:
+    """Notes at what the agent needs and nobody granted on this machine."""
+    if one.spec is None or "env" not in one.source:
+        return ()
+    from capuchin_yaml.compiler.document import read_document
+    from capuchin_yaml.compiler.file_needs import document_needs
+    from capuchin_yaml.compiler.operator_config import read_operator_config
+
+    document = read_document(str(one.path), one.source.encode())
+    return document_needs(one.path, document).notes(read_operator_config().grants)
 
 
 def _print(
@@ -79,7 +95,7 @@ def _print(
     chosen = FORMATS[FORMATS.index(format_)]
     text = report(
         diagnostics,
-        {str(c.path): c.source for c in compiled},
+        {path: text for c in compiled for path, text in c.sources.items()},
         chosen,
         files=[str(c.path) for c in compiled],
         colour=out.paints_answer,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,7 +12,7 @@ LOOK_AGAIN_S = 5.0
 _DEBOUNCE_MS = 200
 _STEP_MS = 50
 
-Marks: TypeAlias = Mapping[Path, tuple[int, int, int]]
+Marks: TypeAlias = dict[Path, tuple[int, int, int]]
 """Inode, size and time of change of each file that exists."""
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from capuchin_yaml.cli.agents_on_disk import compile_agents, shown_problems
+from capuchin_yaml.cli.agents_on_disk import compile_agents, shown_problems, ungranted
 from capuchin_yaml.cli.answering_model import FORCED, answering_model
 from capuchin_yaml.cli.durations import DURATION
 from capuchin_yaml.cli.output import ExitCode, Output
@@ -72,6 +72,8 @@ def _roster(out: Output, paths: tuple[Path, ...], registry: Registry) -> Roster 
     if any(one.spec is None for one in compiled):
         return None
     roster, problems = first_roster([OnDisk(one.path, one.spec) for one in compiled])
+    wants = [ungranted(serving.spec, serving.path) for serving in roster.values()]
+    problems = (*problems, *(f"error: {want}" for want in wants if want))
     for problem in problems:
         out.tell(problem)
     if not roster:

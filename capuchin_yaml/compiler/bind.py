@@ -5,23 +5,39 @@ Keys that start with `x-` are notes: they are not part of the spec, nor of its h
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 
+from capuchin_yaml.compiler.advice import advise
 from capuchin_yaml.compiler.bind_approval import bind_approval
 from capuchin_yaml.compiler.bind_prompt import bind_prompt
+from capuchin_yaml.compiler.bind_requires import bind_requires
+from capuchin_yaml.compiler.bind_rules import bind_rules
 from capuchin_yaml.compiler.bind_tools import bind_tools
 from capuchin_yaml.compiler.bind_variables import bind_injected, bind_variables
 from capuchin_yaml.compiler.check import Checked
-from capuchin_yaml.compiler.document import Document
+from capuchin_yaml.compiler.document import Document, Path
+from capuchin_yaml.compiler.own_files import own_file
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.tool_source import ToolSource
 from capuchin_yaml.diagnostics import Diagnostic, Severity
-from capuchin_yaml.spec import AgentSpec, Limits, Listing, PriceSpec, PriceType
+from capuchin_yaml.spec import AgentSpec, Limits, Listing, ModelSettings, PriceSpec, PriceType
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a checked file means."""
+
+    spec: AgentSpec | None = None
+    diagnostics: Sequence[Diagnostic] = ()
+    parts: Mapping[FilePath, str] = field(default_factory=dict)
+    """Other files that were read, with their text."""
 
 
 def bind(
     document: Document, checked: Checked, source: ToolSource | None, folder: FilePath | None
-) -> tuple[AgentSpec | None, list[Diagnostic]]:
+) -> Bound:
     """The spec of a file without errors, and everything found on the way.
 
     There is no spec as soon as there is one error anywhere, so no mistake can leave an agent
@@ -29,26 +45,31 @@ def bind(
     it references to other files are not looked at.
     """
     if document.root is None or document.root.kind != "map":
-        return None, []
+        return Bound()
     reading = Reading(document, checked)
     variables = bind_variables(reading)
     injected = bind_injected(reading)
-    prompt = bind_prompt(reading, variables, injected)
+    prompt = bind_prompt(reading, variables, injected, folder)
     model = _bind_model(reading, folder)
+    settings = _bind_settings(reading)
     tools, uses = bind_tools(reading, source)
-    approval = bind_approval(reading, uses)
+    bind_requires(reading, uses, source)
+    rules = bind_rules(reading, tools, uses, variables, injected)
+    approval = bind_approval(reading, uses, rules)
     limits = _bind_limits(reading)
     price = _bind_price(reading)
     found = [*document.diagnostics, *checked.diagnostics, *reading.problems]
     name = reading.text(("name",))
     if name is None or prompt is None or any(d.severity is Severity.ERROR for d in found):
-        return None, reading.problems
+        advise(reading, None, uses)
+        return Bound(None, reading.problems, reading.parts)
     spec = AgentSpec(
         name=name,
         prompt=prompt,
         version=reading.text(("version",)) or "0.0.0",
         description=reading.text(("description",)) or "",
         model=model,
+        model_settings=settings,
         variables=variables,
         injected=injected,
         tools=tools,
@@ -57,24 +78,43 @@ def bind(
         price=price,
         listing=_bind_listing(reading),
     )
-    return spec, reading.problems
+    advise(reading, spec, uses)
+    return Bound(spec, reading.problems, reading.parts)
 
 
 def _bind_model(reading: Reading, folder: FilePath | None) -> str | None:
-    model = reading.text(("model",))
-    if model is None or folder is None or not model.startswith("scripted:"):
-        return model
-    script = (folder / model.removeprefix("scripted:")).resolve()
-    if not script.is_relative_to(folder.resolve()):
-        reading.error(
-            "path-outside",
-            "model names a file outside the agent's folder",
-            ("model",),
-            "move the file beside the agent",
-        )
-    elif not script.is_file():
-        reading.error("file-missing", "model names a file that is not there", ("model",))
+    node = reading.document.node(("model",))
+    where: Path = ("model", "name") if node is not None and node.kind == "map" else ("model",)
+    model = reading.text(where)
+    if model is not None and folder is not None and model.startswith("scripted:"):
+        own_file(reading, folder, model.removeprefix("scripted:"), where)
     return model
+
+
+def _bind_settings(reading: Reading) -> ModelSettings:
+    temperature = reading.node(("model", "temperature"))
+    thinking = reading.whole(("model", "thinking"), 0) or None
+    most = reading.whole(("model", "max_tokens"), 0) or None
+    if thinking is not None and thinking >= (most or 4096):
+        reading.error(
+            "out-of-range",
+            f"model.thinking must be less than model.max_tokens, which is {most or 4096}",
+            ("model", "thinking"),
+            f"max_tokens: {thinking + 4096}",
+        )
+    if thinking is not None and temperature is not None and temperature.value != 1:
+        reading.error(
+            "needless-key",
+            "a model that thinks takes no temperature",
+            reading.document.key_span(("model", "temperature")),
+            "remove the line",
+        )
+    return ModelSettings(
+        max_tokens=most,
+        temperature=float(temperature.value) if temperature is not None else None,
+        thinking_tokens=thinking,
+        timeout_s=reading.duration_s(("model", "timeout")),
+    )
 
 
 def _bind_limits(reading: Reading) -> Limits:

@@ -9,7 +9,7 @@ from capuchin_yaml.compiler.document import Node
 from capuchin_yaml.compiler.nearest import nearest
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.wording import shown
-from capuchin_yaml.spec import ApprovalSpec, OnTimeout, PolicyName
+from capuchin_yaml.spec import ApprovalSpec, OnTimeout, PolicyName, RuleSpec
 
 _POLICIES: Mapping[str, PolicyName] = {
     "auto": "auto",
@@ -20,7 +20,9 @@ _POLICIES: Mapping[str, PolicyName] = {
 _ON_TIMEOUT: Mapping[str, OnTimeout] = {"deny": "deny", "wait": "wait", "close": "close"}
 
 
-def bind_approval(reading: Reading, tools: ToolUses) -> ApprovalSpec:
+def bind_approval(
+    reading: Reading, tools: ToolUses, rules: tuple[RuleSpec, ...] = ()
+) -> ApprovalSpec:
     """The approval block; without one, `read` tools run and every other tool asks."""
     block = reading.document.node(("approval",))
     if block is None:
@@ -43,6 +45,7 @@ def bind_approval(reading: Reading, tools: ToolUses) -> ApprovalSpec:
     return ApprovalSpec(
         policy=policy,
         tools=listed,
+        rules=rules,
         timeout_s=timeout_s,
         on_timeout=_ON_TIMEOUT.get(on_timeout or "deny", "deny"),
     )

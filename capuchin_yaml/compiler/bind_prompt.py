@@ -3,37 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import TypeAlias
 
-from capuchin_yaml.compiler.document import Node
+from capuchin_yaml.compiler.own_files import own_file, own_text
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.scalar_positions import ScalarPositions
+from capuchin_yaml.compiler.source_text import SourceText
 from capuchin_yaml.compiler.wording import shown
 from capuchin_yaml.diagnostics import Span
 from capuchin_yaml.spec import JsonValue, VariableSpec, VariableType
 
+MAX_PROMPT_CHARS = 200_000
+
+
+class FilePositions:
+    """Maps places in the text of a file to themselves; `ScalarPositions` for a whole file."""
+
+    def __init__(self, source: SourceText) -> None:
+        self._source = source
+
+    def span(self, start: int, end: int) -> Span:
+        """The range of the file."""
+        return self._source.span(start, end)
+
+
+Positions: TypeAlias = ScalarPositions | FilePositions
+
 
 def bind_prompt(
-    reading: Reading, variables: Mapping[str, VariableSpec], injected: tuple[str, ...]
+    reading: Reading,
+    variables: Mapping[str, VariableSpec],
+    injected: tuple[str, ...],
+    folder: FilePath | None = None,
 ) -> str | None:
     """The prompt's source, or None when the file has none that can be read."""
     node = reading.node(("prompt",))
-    if node is None or not isinstance(node.value, str):
+    if node is None:
         return None
-    if not node.text.strip():
+    if node.kind == "map":
+        return _from_file(reading, variables, injected, folder)
+    if not isinstance(node.value, str):
+        return None
+    return _checked(
+        reading, node.text, ScalarPositions(reading.document.source, node), variables, injected
+    )
+
+
+def _from_file(
+    reading: Reading,
+    variables: Mapping[str, VariableSpec],
+    injected: tuple[str, ...],
+    folder: FilePath | None,
+) -> str | None:
+    where = ("prompt", "file")
+    name = reading.text(where)
+    file = own_file(reading, folder, name, where) if name is not None else None
+    source = own_text(reading, file, where) if file is not None else None
+    if source is None:
+        return None
+    if len(source.text) > MAX_PROMPT_CHARS:
+        reading.error(
+            "too-long",
+            f"the prompt has {len(source.text)} characters, at most {MAX_PROMPT_CHARS} are kept",
+            where,
+        )
+        return None
+    return _checked(reading, source.text, FilePositions(source), variables, injected)
+
+
+def _checked(
+    reading: Reading,
+    text: str,
+    positions: Positions,
+    variables: Mapping[str, VariableSpec],
+    injected: tuple[str, ...],
+) -> str | None:
+    if not text.strip():
         reading.error("empty-prompt", "the prompt is empty", _where(reading))
         return None
-    positions = ScalarPositions(reading.document.source, node)
-    if "{{" in node.text or "{%" in node.text or "{#" in node.text:
-        _check(reading, node, positions, variables, injected)
+    if "{{" in text or "{%" in text or "{#" in text:
+        _check(reading, text, positions, variables, injected)
     else:
         _report_unused(reading, variables, frozenset())
-    return node.text
+    return text
 
 
 def _check(
     reading: Reading,
-    node: Node,
-    positions: ScalarPositions,
+    text: str,
+    positions: Positions,
     variables: Mapping[str, VariableSpec],
     injected: tuple[str, ...],
 ) -> None:
@@ -41,10 +100,10 @@ def _check(
     from capuchin_yaml.compiler.template import check_template, render_problem
 
     names = _known_names(reading, variables)
-    checked = check_template(node.text, names)
+    checked = check_template(text, names)
     for problem in checked.problems:
         message, help_ = problem.message, problem.help
-        name = node.text[problem.start : problem.end]
+        name = text[problem.start : problem.end]
         if problem.id == "undefined-variable" and name in injected:
             message = f"the prompt uses {shown(name)}, which is injected: the model never sees it"
             help_ = f"declare it under variables too, or remove it: {name}"
@@ -58,7 +117,7 @@ def _check(
         # Some variable cannot be read, so there is nothing to fill in for it.
         return
     values, complete = _sample(variables)
-    shows_rendered = render_problem(node.text, values)
+    shows_rendered = render_problem(text, values)
     if shows_rendered is None:
         return
     if not complete and shows_rendered.id not in ("template-escape", "template-too-large"):
@@ -69,7 +128,7 @@ def _check(
         if shows_rendered.start == shows_rendered.end
         else positions.span(shows_rendered.start, shows_rendered.end)
     )
-    name = node.text[shows_rendered.start : shows_rendered.end]
+    name = text[shows_rendered.start : shows_rendered.end]
     help_ = shows_rendered.help
     if shows_rendered.id == "undefined-variable" and name in variables:
         help_ = f"it may be left out: write {{{{ {name} | default('…') }}}}, or give it a default"

@@ -18,6 +18,7 @@ from capuchin_yaml.compiler.unknown_keys import Schema, unknown_key
 from capuchin_yaml.compiler.wording import either, expected, found, place_name, shown
 from capuchin_yaml.compiler.words import LATER_VALUES
 from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span
+from capuchin_yaml.policy.needs import variable_of
 from capuchin_yaml.schema_files import read_schema
 from capuchin_yaml.spec import JsonValue
 
@@ -28,10 +29,14 @@ _BAD_IDS: Mapping[str, str] = {
     "Agent name": "bad-name",
     "Alias": "bad-name",
     "name": "bad-name",
+    "range of versions": "bad-range",
     "tool reference": "bad-tool-name",
     "tool or alias": "bad-tool-name",
     "Model name": "bad-model",
 }
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +66,20 @@ def check(document: Document) -> Checked:
         )
         return Checked((problem,), frozenset({()}))
     checker = _Checker(document, agent_schema(), "agent")
-    checker.skip_later_forms()
+    checker.skip_misplaced_variables()
     return checker.run()
+
+
+def check_whole(document: Document, schema: Mapping[str, JsonValue], subject: str) -> Checked:
+    """What the schema of another kind of file than an agent refuses in a readable file."""
+    root = document.root
+    if root is None:
+        return Checked()
+    if root.kind != "map":
+        message = f"{subject} is a map of keys, found {found(root)}"
+        problem = Diagnostic("wrong-type", Severity.ERROR, message, root.span)
+        return Checked((problem,), frozenset({()}))
+    return _Checker(document, schema, subject).run()
 
 
 def check_config(
@@ -77,7 +94,9 @@ def check_config(
     from referencing.exceptions import Unresolvable
 
     try:
-        return _Checker(document, config_schema, subject, path).run()
+        checker = _Checker(document, config_schema, subject, path)
+        checker.skip_variables()
+        return checker.run()
     except (jsonschema.SchemaError, Unresolvable) as error:
         raise ValueError(str(error).splitlines()[0]) from error
 
@@ -116,6 +135,8 @@ class _Checker:
         self._found: list[Diagnostic] = []
         self._bad_paths: set[Path] = set()
         self._wrong_types: set[Path] = set()
+        self._variables: set[Path] = set()
+        """Where `{env: NAME}` stands for a text."""
         self._explained: set[tuple[Path, str]] = set()
         """Missing keys that an unknown key of the same map stands for."""
 
@@ -128,8 +149,11 @@ class _Checker:
         if self._base:
             validator_class.check_schema(self._schema)
         # Why: without a registry of its own jsonschema would fetch a `$ref` from the network.
-        validator = validator_class(self._schema, registry=Registry())
-        errors = list(validator.iter_errors(node.value))
+        schema, value = self._schema, node.value
+        if not self._base:
+            schema, value = _inlined(self._subject, self._schema), _without_notes(node)
+        validator = validator_class(schema, registry=Registry())
+        errors = list(validator.iter_errors(value))
         self._wrong_types = {self._path(error) for error in _type_errors(errors)}
         for error in errors:
             self._unknown_keys_first(error)
@@ -137,25 +161,38 @@ class _Checker:
             self._translate(error)
         return Checked(tuple(self._found), frozenset(self._bad_paths))
 
-    def skip_later_forms(self) -> None:
-        """Report `{env: X}`, `model` as a map and `prompt: {file: X}`, and pass over them."""
+    def skip_variables(self) -> None:
+        """Take each `{env: NAME}` of a config for the text that it will be."""
+        root = self._document.node(self._base)
+        assert root is not None
+        for path, node in _walk(root, self._base):
+            if variable_of(node.value) is not None:
+                self._variables.add(path)
+
+    def skip_misplaced_variables(self) -> None:
+        """Report `{env: X}` where none is taken, and pass over it."""
         assert self._document.root is not None
         for path, node in _walk(self._document.root, ()):
-            if set(node.entries) == {"env"} and isinstance(node.entries["env"].node.value, str):
-                self._later(path, node, "a value from the environment ({env: …})")
-            elif path == ("model",) and node.kind == "map":
-                self._later(path, node, "a model with settings of its own")
-            elif path == ("prompt",) and node.kind == "map":
-                self._later(path, node, "a prompt in a file of its own")
+            name = variable_of(node.value)
+            if name is not None:
+                self._variable(path, node, name)
 
-    def _later(self, path: Path, node: Node, what: str) -> None:
+    def _variable(self, path: Path, node: Node, name: str) -> None:
+        in_config = len(path) > 3 and path[0] == "tools" and path[2] == "config"
+        if in_config and _VARIABLE.fullmatch(name):
+            return
         self._skipped.append(path)
         self._bad_paths.add(path)
-        help_ = {
-            "model": "write model: provider:name",
-            "prompt": "write the prompt here, in a | block",
-        }.get(str(path[0]), "leave it out until a version that does")
-        self._report("later-key", f"this version does not carry out {what} yet", node.span, help_)
+        if in_config:
+            message = f"{shown(name)} is no name of a variable of the environment"
+            self._report("bad-name", message, node.entries["env"].node.span)
+        else:
+            self._report(
+                "needless-key",
+                f"{place_name(path)} takes no value from the environment",
+                node.span,
+                "only the config of a tool takes {env: NAME}",
+            )
 
     def _unknown_keys_first(self, error: Any) -> None:
         for inner in error.context or ():
@@ -180,6 +217,9 @@ class _Checker:
         path = self._path(error)
         if self._passed_over(error) or error.validator == "additionalProperties":
             return
+        if path in self._variables:
+            self._not_text(error, path)
+            return
         node = self._document.node(path)
         if node is None or node.broken:
             self._bad_paths.add(path)
@@ -188,11 +228,11 @@ class _Checker:
             # `propertyNames` reports its inner keyword, with the name as the instance.
             self._bad_property_name(error, path, node)
             return
-        if error.validator not in ("required", "dependentRequired"):
-            self._bad_paths.add(path)
         if error.validator == "anyOf":
             self._any_of(error, path, node)
             return
+        if error.validator not in ("required", "dependentRequired"):
+            self._bad_paths.add(path)
         if error.validator != "type" and path in self._wrong_types:
             return
         if error.validator == "type":
@@ -214,7 +254,20 @@ class _Checker:
                 for inner in inners:
                     self._translate(inner)
                 return
+        self._bad_paths.add(path)
         self._wrong_type(expected(error.schema, self._schema), path, node, error.schema)
+
+    def _not_text(self, error: Any, path: Path) -> None:
+        """What is wrong with a place for a variable: only that it takes no text at all."""
+        probe = {**error.schema, "$defs": self._schema.get("$defs", {})}
+        probe = {k: v for k, v in probe.items() if k in ("type", "anyOf", "oneOf", "$ref", "$defs")}
+        if not _validator_class()(probe).is_valid("text"):
+            self._report(
+                "wrong-type",
+                f"{place_name(path)} must be {expected(error.schema, self._schema)}, "
+                "and a value from the environment is text",
+                self._document.value_span(path),
+            )
 
     def _wrong_type(
         self, wanted: str, path: Path, node: Node, schema: Mapping[str, JsonValue]
@@ -403,12 +456,52 @@ class _Checker:
             return True
         branch = error.relative_schema_path[0]
         return not any(
-            other.validator == "type" and other.relative_schema_path[0] == branch
+            other.validator == "type"
+            and other.relative_schema_path[0] == branch
+            and not list(other.relative_path)
             for other in parent.context
         )
 
     def _report(self, id_: str, message: str, span: Span, help_: str | None = None) -> None:
         self._found.append(Diagnostic(id_, Severity.ERROR, message, span, help_))
+
+
+_INLINED: dict[str, Schema] = {}
+
+
+def _inlined(subject: str, schema: Schema) -> Schema:
+    """One of our own schemas with each definition where it is used.
+
+    Why: looking references up takes most of the time of a check. Ours are not recursive, and
+    beside a reference only say what the place is called.
+    """
+    if subject not in _INLINED:
+        definitions = schema["$defs"]
+
+        def inlined(part: Any) -> Any:
+            if isinstance(part, list):
+                return [inlined(value) for value in part]
+            if not isinstance(part, Mapping):
+                return part
+            found = {k: inlined(v) for k, v in part.items() if k not in ("$ref", "$defs")}
+            reference = part.get("$ref")
+            if reference is None:
+                return found
+            return {**found, **inlined(definitions[reference.removeprefix("#/$defs/")])}
+
+        _INLINED[subject] = inlined(schema)
+    return _INLINED[subject]
+
+
+def _without_notes(node: Node) -> JsonValue:
+    """The value without keys that start with `x-`, which no schema of ours says anything of."""
+    if node.kind == "map":
+        return {
+            name: _without_notes(entry.node)
+            for name, entry in node.entries.items()
+            if not name.startswith("x-")
+        }
+    return [_without_notes(item) for item in node.items] if node.kind == "list" else node.value
 
 
 def _type_errors(errors: Iterable[Any]) -> Iterator[Any]:

@@ -337,6 +337,10 @@ class _Builder:
 
     def _span(self, event: Any) -> Span:
         start, end = event.start_mark, event.end_mark
+        if start.line >= self._source.line_count:
+            # The parser puts what is left out at the very end on a line that does not exist.
+            last = len(self._source.text)
+            return self._source.span(last, last)
         stop = (end.line + 1, end.column + 1)
         if isinstance(event, yaml.ScalarEvent) and event.style in ("|", ">"):
             # The parser ends a block scalar where the next token starts.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from capuchin_yaml.compiler.bind import bind
@@ -43,6 +43,13 @@ class Compiled:
     """Everything found, in file order."""
     source: str
     """The file's text, for excerpts; empty when it could not be read."""
+    parts: Mapping[Path, str] = field(default_factory=dict)
+    """Other files that the agent is made of, with their text."""
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The text of each file that a diagnostic may point into, by its path."""
+        return {str(self.path): self.source, **{str(p): text for p, text in self.parts.items()}}
 
 
 def compile_file(path: Path, registry: ToolSource | None = None) -> Compiled:
@@ -65,10 +72,11 @@ def compile_bytes(data: bytes, path: Path, registry: ToolSource | None = None) -
     source = registry
     if source is None and document.node(("tools",)) is not None:
         source = _installed()
-    spec, bound = bind(document, checked, source, path.parent)
-    found = [*document.diagnostics, *checked.diagnostics, *bound]
+    bound = bind(document, checked, source, path.parent)
+    found = [*document.diagnostics, *checked.diagnostics, *bound.diagnostics]
     # Why: a value that an alias repeats is reported where it stands, once.
-    return Compiled(path, spec, in_file_order(list(dict.fromkeys(found))), document.source.text)
+    ordered = in_file_order(list(dict.fromkeys(found)))
+    return Compiled(path, bound.spec, ordered, document.source.text, bound.parts)
 
 
 def find_agents(paths: Sequence[Path]) -> tuple[Path, ...]:

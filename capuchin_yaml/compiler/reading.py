@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from pathlib import Path as FilePath
 
 from capuchin_yaml.compiler.check import Checked
 from capuchin_yaml.compiler.document import Document, Node, Path
@@ -23,6 +24,8 @@ class Reading:
         self.document = document
         self.checked = checked
         self.problems: list[Diagnostic] = []
+        self.parts: dict[FilePath, str] = {}
+        """Other files that were read, with their text."""
 
     def node(self, path: Path) -> Node | None:
         """The value at `path`, or None when it is absent or already reported."""
@@ -110,9 +113,16 @@ class Reading:
         """Report an error at a value or a range."""
         self._report(id_, Severity.ERROR, message, where, help_, annotations)
 
-    def warning(self, id_: str, message: str, where: Path | Span, help_: str | None = None) -> None:
+    def warning(
+        self,
+        id_: str,
+        message: str,
+        where: Path | Span,
+        help_: str | None = None,
+        *annotations: Annotation,
+    ) -> None:
         """Report a warning at a value or a range."""
-        self._report(id_, Severity.WARNING, message, where, help_, ())
+        self._report(id_, Severity.WARNING, message, where, help_, annotations)
 
     def _report(
         self,

@@ -18,6 +18,8 @@ _EXAMPLES: Mapping[str, str] = {
     "prompt": "add prompt: | and the text on the lines below it",
     "use": "add use: package.tool",
     "type": "add type: per_call",
+    "then": "add then: ask",
+    "file": "add file: prompts/agent.md.j2",
     "amount": 'add amount: "0.25"',
     "currency": "add currency: USD",
 }
@@ -30,6 +32,7 @@ _SECTIONS: Mapping[str, str] = {
     "listing": "listing: {license: MIT}",
     "variables": "variables: {company: {type: string}}",
     "injected": "injected: [tenant]",
+    "requires": 'requires: {capuchin: ">=0.1"}',
 }
 _YES = frozenset({"yes", "on", "y"})
 _NO = frozenset({"no", "off", "n"})
@@ -127,6 +130,10 @@ def _enum_repair(key: str, node: Node, schema: Mapping[str, JsonValue]) -> str |
 def _type_repair(key: str | int, node: Node, schema: Mapping[str, JsonValue]) -> str | None:
     wanted = schema.get("type", "")
     name = f"{key}: " if isinstance(key, str) and key else ""
+    if key == "model" and node.kind == "scalar":
+        return "write provider:name, such as anthropic:claude-opus-4-8, or rehearsal"
+    if key == "prompt" and node.kind == "scalar":
+        return f"put it in quotes: prompt: {quoted(node.text)}"
     if node.kind == "scalar":
         number = r"\d{1,12}" if wanted == "integer" else r"\d{1,12}(\.\d+)?"
         if wanted in ("integer", "number") and re.fullmatch(number, node.text):

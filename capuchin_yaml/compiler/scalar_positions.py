@@ -17,10 +17,14 @@ class ScalarPositions:
     def __init__(self, source: SourceText, node: Node) -> None:
         self._source = source
         self._node = node
-        self._offsets = _align(source, node)
+        self._aligned = False
+        self._offsets: list[int] | None = None
 
     def span(self, start: int, end: int) -> Span:
         """The range of the file for a range of the text; the whole value when it is empty."""
+        if not self._aligned:
+            # Why here: most texts have no mistake, and need no places.
+            self._aligned, self._offsets = True, _align(self._source, self._node)
         if self._offsets is None or start >= len(self._offsets):
             return self._node.span
         first = self._offsets[start]

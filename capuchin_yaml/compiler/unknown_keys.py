@@ -106,6 +106,8 @@ def place_of(path: Path) -> Place:
         return "tools[]"
     if path[0] == "variables" and len(path) == 2:
         return "variables[]"
+    if path[:2] == ("approval", "rules") and len(path) == 3:
+        return "rules[]"
     return ".".join(str(step) for step in path)
 
 
@@ -128,6 +130,7 @@ def _place_words(place: Place, at: str = "at") -> str:
         "": f"{at} the top of the file",
         "tools[]": "under an entry of tools",
         "variables[]": "under one of the variables",
+        "rules[]": "under one of approval.rules",
     }.get(place, f"under {place}")
 
 
@@ -137,8 +140,11 @@ def _keys_by_place(schema: Schema) -> Mapping[Place, frozenset[str]]:
         "": frozenset(properties),
         "tools[]": frozenset(schema["$defs"]["toolEntry"]["properties"]),
         "variables[]": frozenset(schema["$defs"]["variable"]["properties"]),
+        "rules[]": frozenset(schema["$defs"]["rule"]["properties"]),
     }
-    for name in ("approval", "limits", "price", "listing"):
+    places["model"] = frozenset(schema["$defs"]["model"]["properties"])
+    places["prompt"] = frozenset(schema["$defs"]["ownFile"]["properties"])
+    for name in ("approval", "limits", "price", "listing", "requires"):
         definition = resolved({"$ref": f"#/$defs/{name}"}, schema)
         places[name] = frozenset(definition["properties"])
     return places

@@ -9,14 +9,11 @@ Place: TypeAlias = str
 """Where a key stands: `""` is the top, `tools[]` an entry of tools, `variables[]` one variable."""
 
 LATER_KEYS: Mapping[Place, frozenset[str]] = {
-    "": frozenset(
-        {"budget", "output_schema", "context", "mcp_servers", "requires", "extends", "profiles"}
-    ),
-    "approval": frozenset(
-        {"rules", "approvers", "quorum", "exclude_requester", "escalate_to", "remind"}
-    ),
+    "": frozenset({"budget", "output_schema", "context", "mcp_servers", "extends", "profiles"}),
+    "approval": frozenset({"approvers", "quorum", "exclude_requester", "escalate_to", "remind"}),
     "price": frozenset({"input", "output", "unit"}),
     "tools[]": frozenset({"agent", "variables"}),
+    "model": frozenset({"fallback", "base_url", "api_key"}),
 }
 """Keys of the format that this version does not carry out yet."""
 
@@ -124,10 +121,31 @@ _FOREIGN: Mapping[Place, Mapping[str, str]] = {
             "policy: denylist, with tools: [package.tool]",
         ),
         **dict.fromkeys(("list", "functions"), "tools"),
+        **dict.fromkeys(("conditions", "policies", "rule"), "rules"),
         **dict.fromkeys(("ttl", "expires", "deadline", "wait"), "timeout"),
         **dict.fromkeys(
             ("on_expire", "default_action", "timeout_action", "fallback"), "on_timeout"
         ),
+    },
+    "model": {
+        **dict.fromkeys(("model", "id", "model_name", "provider"), "name"),
+        **dict.fromkeys(("max_output_tokens", "maxTokens", "max_completion_tokens"), "max_tokens"),
+        **dict.fromkeys(("reasoning", "thinking_budget", "budget_tokens"), "thinking"),
+        **dict.fromkeys(("timeout_s", "request_timeout"), "timeout"),
+        "temp": "temperature",
+    },
+    "prompt": {
+        **dict.fromkeys(("path", "template", "from", "src", "source", "include"), "file"),
+    },
+    "requires": {
+        **dict.fromkeys(("plugins", "distributions", "tools", "dependencies"), "packages"),
+        **dict.fromkeys(("capuchin_yaml", "capuchin-yaml", "version", "engine"), "capuchin"),
+    },
+    "rules[]": {
+        **dict.fromkeys(("if", "condition", "match", "cel", "expression", "expr"), "when"),
+        **dict.fromkeys(("action", "decision", "effect", "verdict", "do", "policy"), "then"),
+        **dict.fromkeys(("name", "use", "tools", "identity", "on"), "tool"),
+        **dict.fromkeys(("message", "because", "description", "why"), "reason"),
     },
     "limits": {
         **dict.fromkeys(
@@ -178,6 +196,11 @@ _FOREIGN_VALUES: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("always", "ask", "manual", "required", "human", "yes", "on"), "all"),
         **dict.fromkeys(("whitelist", "allowed"), "allowlist"),
         **dict.fromkeys(("blacklist", "blocklist", "denied"), "denylist"),
+    },
+    "then": {
+        **dict.fromkeys(("block", "reject", "refuse", "forbid", "never"), "deny"),
+        **dict.fromkeys(("approve", "prompt", "confirm", "review", "hold", "pause"), "ask"),
+        **dict.fromkeys(("run", "permit", "pass", "accept"), "allow"),
     },
     "on_timeout": {
         **dict.fromkeys(("reject", "refuse", "decline", "fail"), "deny"),

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from temporalio import activity
@@ -17,6 +18,7 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
 from capuchin_yaml.compiler.load import check_injected, check_variables
+from capuchin_yaml.compiler.operator_config import LiveOperatorConfig
 from capuchin_yaml.compiler.template import render_prompt
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.agents import AgentTable
@@ -25,7 +27,7 @@ from capuchin_yaml.engine.pauses import PauseBook
 from capuchin_yaml.engine.scrub import Scrubber
 from capuchin_yaml.engine.state import chained
 from capuchin_yaml.engine.window import WindowCache
-from capuchin_yaml.errors import CapuchinError, PluginUnavailable
+from capuchin_yaml.errors import CapuchinError, ModelUnavailable, PluginUnavailable
 from capuchin_yaml.messages import (
     AssistantMessage,
     Block,
@@ -42,13 +44,18 @@ from capuchin_yaml.messages import (
 from capuchin_yaml.models.adapter import ModelAdapter
 from capuchin_yaml.models.registry import REHEARSAL, open_model
 from capuchin_yaml.policy.grants import Grants
-from capuchin_yaml.policy.judge import InstalledTool, judge_calls
+from capuchin_yaml.policy.judge import CallContext, InstalledTool, judge_calls
+from capuchin_yaml.policy.rules import Facts
 from capuchin_yaml.spec import AgentSpec, JsonValue, canonical_json
+from capuchin_yaml.spec import ModelSettings as AskedWith
+from capuchin_yaml.tally import tally_from_json
 from capuchin_yaml.tools.registry import Registry
 
 MAX_REPLY_BYTES = 512 * 1024
 """Longest text block or arguments of one reply that are kept."""
 MAX_INPUT_DEPTH = 64
+MAX_TOKENS = 4096
+"""Longest reply where the agent does not say."""
 TAIL_BYTES = 8 * 1024
 """Most of a running reply that travels as heartbeat details."""
 
@@ -76,6 +83,7 @@ class Activities:
     roll_over_events: int = contract.ROLL_OVER_EVENTS
     windows: WindowCache = field(default_factory=WindowCache)
     scrubber: Scrubber = field(default_factory=Scrubber)
+    operator: LiveOperatorConfig = field(default_factory=LiveOperatorConfig)
     _adapters: dict[tuple[str, str], ModelAdapter] = field(default_factory=dict)
 
     @activity.defn(name=contract.PIN_DEFINITION)
@@ -106,13 +114,32 @@ class Activities:
     def judge(self, request: contract.Judge) -> list[dict[str, JsonValue]]:
         """The verdicts on the calls of one reply."""
         check_origin(request, contract.Judge)
+        spec = AgentSpec.from_json(request.spec)
         return judge_calls(
-            AgentSpec.from_json(request.spec),
+            spec,
             request.definition_hash,
-            request.injected,
+            self._context(spec, request),
             request.calls,
             self._installed,
             Grants(request.grants, request.now),
+        )
+
+    def _context(self, spec: AgentSpec, request: contract.Judge) -> CallContext:
+        try:
+            variables = check_variables(spec, request.variables)
+        except CapuchinError:
+            # They were checked when the definition was pinned; a condition that misses one fails.
+            variables = dict(request.variables)
+        return CallContext(
+            injected=request.injected,
+            facts=Facts(
+                now=datetime.fromisoformat(request.now) if request.now else datetime.now(UTC),
+                variables=variables,
+                injected=request.injected,
+                untrusted=request.untrusted,
+            ),
+            tallies={name: tally_from_json(value) for name, value in request.tallies.items()},
+            floor=self.operator.now().floor,
         )
 
     def _installed(self, identity: str) -> InstalledTool | None:
@@ -145,14 +172,18 @@ class Activities:
         spec = pinned.spec
         try:
             adapter = self._adapter(spec.name, pinned.model)
+            settings = _settings(spec, pinned.model)
             question = ModelRequest(
                 model=pinned.model.partition(":")[2],
                 system=pinned.system,
                 entries=entries_from_json(entries),
                 tools=tuple(ModelTool(t.alias, t.description, t.input_schema) for t in spec.tools),
+                max_tokens=settings.max_tokens or MAX_TOKENS,
+                temperature=settings.temperature,
+                thinking_tokens=settings.thinking_tokens,
                 conversation=request.conversation,
             )
-            reply = await self._reply(adapter, question)
+            reply = await self._in_time(adapter, question, settings.timeout_s)
         except Exception as error:
             raise model_failure(error) from None
         entry = entry_to_json(
@@ -189,6 +220,17 @@ class Activities:
             self._adapters[key] = open_model(model, base_dir=folder)
         return self._adapters[key]
 
+    async def _in_time(
+        self, adapter: ModelAdapter, question: ModelRequest, timeout_s: float | None
+    ) -> ModelReply:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._reply(adapter, question)
+        except TimeoutError:
+            raise ModelUnavailable(
+                f"the model gave no whole answer within {timeout_s:g} s (model.timeout)"
+            ) from None
+
     async def _reply(self, adapter: ModelAdapter, question: ModelRequest) -> ModelReply:
         """Ask, and let whoever watches read along through the heartbeat details."""
         words: list[str] = []
@@ -213,6 +255,11 @@ class Activities:
                 )
             await asyncio.sleep(self.models.stream_every_s)
             quiet_s += self.models.stream_every_s
+
+
+def _settings(spec: AgentSpec, model: str) -> AskedWith:
+    # Why: they were chosen for the agent's own model, and another may refuse them.
+    return spec.model_settings if model == spec.model else AskedWith()
 
 
 def check_origin(request: Any, expected: type[Any]) -> None:

@@ -272,8 +272,13 @@ class Judge:
     """Each `{call_id, tool, input, problem}`, `tool` being the name as the model wrote it."""
     grants: tuple[Mapping[str, JsonValue], ...] = ()
     """What persons allowed in this conversation, oldest first; see `policy.grants`."""
+    variables: Mapping[str, JsonValue] = field(default_factory=dict)
+    """As given at the start."""
+    tallies: Mapping[str, JsonValue] = field(default_factory=dict)
+    """By identity: what ran or is open before the first of these calls."""
+    untrusted: bool = False
     now: str = ""
-    """The workflow's time, UTC, ISO 8601."""
+    """UTC, ISO 8601."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

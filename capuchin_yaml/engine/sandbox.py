@@ -30,6 +30,7 @@ _HOUSE = (
     "capuchin_yaml.items",
     "capuchin_yaml.messages",
     "capuchin_yaml.spec",
+    "capuchin_yaml.tally",
 )
 """Modules the sandbox takes as they are: pure, without state of their own."""
 

@@ -57,6 +57,11 @@ class Call:
     preview_hash: str = ""
     late: dict[str, JsonValue] | None = None
 
+    @property
+    def was_started(self) -> bool:
+        """Whether some worker entered the tool, or may have."""
+        return self.entries > self.unavailable
+
 
 @dataclass(slots=True)
 class Turn:
@@ -137,6 +142,10 @@ class Conversation:
     notes: list[str] = field(default_factory=list)
     """What the model is told before the next message."""
     seen: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
+    tallies: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
+    """By tool identity: calls of ended replies that were started, for rules that count."""
+    untrusted: bool = False
+    """Whether the model has read what a tool returned."""
     usage: dict[str, int] = field(
         default_factory=lambda: {
             "input_tokens": 0,

@@ -14,6 +14,7 @@ from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.tool_outcome import Outcome
 from capuchin_yaml.errors import PluginUnavailable
 from capuchin_yaml.items import call_digest
+from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.tools.context import ToolContext
 from capuchin_yaml.tools.definition import Tool
 from capuchin_yaml.tools.registry import Registry
@@ -48,6 +49,7 @@ def find_tool(registry: Registry, request: ToolRequest) -> tuple[Tool | None, Ou
 
 def tool_context(
     request: ToolRequest,
+    config: dict[str, JsonValue],
     data_dir: Path,
     heartbeat: Callable[..., None],
     preview_hash: str | None = None,
@@ -60,7 +62,7 @@ def tool_context(
         call_id=request.call_id,
         attempt=info.attempt,
         data_dir=data_dir / request.tool.partition(".")[0],
-        config=dict(request.config),
+        config=config,
         injected=dict(request.injected),
         heartbeat=heartbeat,
         preview_hash=preview_hash,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -21,15 +22,19 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
+from capuchin_yaml.compiler.operator_config import LiveOperatorConfig
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.activities import check_origin
+from capuchin_yaml.engine.call_secrets import Secrets
 from capuchin_yaml.engine.journal import Journal
 from capuchin_yaml.engine.pulse import Pulse
 from capuchin_yaml.engine.scrub import Scrubber
 from capuchin_yaml.engine.storage import FolderStore
-from capuchin_yaml.engine.tool_lookup import find_tool, tool_context
+from capuchin_yaml.engine.tool_lookup import ToolRequest, find_tool, tool_context
 from capuchin_yaml.engine.tool_outcome import Outcome, OutcomeMaker, PreviewMaker
 from capuchin_yaml.engine.tool_thread import RunningCall
+from capuchin_yaml.errors import ToolUnavailable
+from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.tools.registry import Registry
 
 LATE_TRIES = 60
@@ -56,6 +61,7 @@ class ToolRunner:
     data_dir: Path
     journal: Journal
     store: FolderStore | None = None
+    operator: LiveOperatorConfig = field(default_factory=LiveOperatorConfig)
     scrubber: Scrubber = field(default_factory=Scrubber)
     late: set[asyncio.Task[None]] = field(default_factory=set)
     """Calls that the server gave up, still watched to their end."""
@@ -72,12 +78,17 @@ class ToolRunner:
         tool, refusal = find_tool(self.registry, request)
         if tool is None:
             return refusal
+        config, missing = self._config(request)
+        if config is None:
+            return missing
         if request.one_attempt and not await asyncio.to_thread(
             self.journal.enter, _journal_key(request)
         ):
             return {"status": "unknown", "text": "this very call was already entered once before"}
         pulse = Pulse()
-        context = tool_context(request, self.data_dir, pulse.tell, request.preview_hash or None)
+        context = tool_context(
+            request, config, self.data_dir, pulse.tell, request.preview_hash or None
+        )
         outcomes = OutcomeMaker(self.scrubber, self.store)
         running = RunningCall(tool, json.loads(request.arguments), context, outcomes)
         self._running.add(running)
@@ -111,8 +122,11 @@ class ToolRunner:
             return {"status": "error", "text": refusal["text"], "hash": ""}
         if tool.preview is None:
             return {"status": "none", "text": "", "hash": ""}
+        config, missing = self._config(request)
+        if config is None:
+            return {"status": "error", "text": missing["text"], "hash": ""}
         outcomes = PreviewMaker(self.scrubber)
-        context = tool_context(request, self.data_dir, lambda *details: None)
+        context = tool_context(request, config, self.data_dir, lambda *details: None)
         running = RunningCall(tool.preview, json.loads(request.arguments), context, outcomes)
         running.start()
         try:
@@ -125,6 +139,19 @@ class ToolRunner:
         except asyncio.CancelledError:
             self._let_go(running)
             raise
+
+    def _config(self, request: ToolRequest) -> tuple[dict[str, JsonValue] | None, Outcome]:
+        """The config with its variables' values, which the scrubber knows from now on."""
+        given = Secrets()
+        try:
+            config = given.resolved(
+                request.config, request.tool, self.operator.now().grants, os.environ
+            )
+        except ToolUnavailable as error:
+            return None, {"status": "unavailable", "text": str(error)}
+        for name, value in given.values.items():
+            self.scrubber.add(name, value)
+        return config, {}
 
     async def _end_of(self, running: RunningCall, request: contract.CallTool) -> Outcome:
         """The outcome of the call, or what is to be said when it does not come.

@@ -32,6 +32,7 @@ from capuchin_yaml.events import (
 )
 from capuchin_yaml.items import call_digest, limit_digest
 from capuchin_yaml.spec import JsonValue, canonical_json
+from capuchin_yaml.tally import tally_from_json
 
 MODEL_ATTEMPTS = 6
 """Model calls of one step, the first included; the provider's pause is kept between them."""
@@ -275,6 +276,9 @@ class TurnRunner:
                     injected=dict(self._start.injected),
                     calls=tuple(asked),
                     grants=tuple(self._c.grants) if with_grants else (),
+                    variables=dict(self._start.variables),
+                    tallies=self._tallies_before(calls),
+                    untrusted=self._c.untrusted,
                     now=workflow.now().isoformat(),
                 ),
                 result_type=list,
@@ -287,6 +291,25 @@ class TurnRunner:
         if isinstance(verdicts, list) and len(verdicts) == len(calls):
             return verdicts
         return [self._ask_anyway(c) for c in calls]
+
+    def _tallies_before(self, calls: list[Call]) -> dict[str, JsonValue]:
+        """What rules may count before these calls: open calls of the reply as if they ran."""
+        first = min((c.n for c in calls), default=0)
+        earlier = [
+            c
+            for c in self._turn.calls
+            if c.n < first and c.arguments and (c.stage != "done" or c.was_started)
+        ]
+        return self._tallies_with(earlier)
+
+    def _tallies_with(self, calls: list[Call]) -> dict[str, dict[str, JsonValue]]:
+        tallies = dict(self._c.tallies)
+        schemas = {t["identity"]: t["input_schema"] for t in self._spec["tools"]}
+        for call in calls:
+            tally = tally_from_json(tallies.get(call.tool))
+            arguments = json.loads(call.arguments)
+            tallies[call.tool] = tally.with_call(schemas.get(call.tool, {}), arguments).to_json()
+        return tallies
 
     def _ask_anyway(self, call: Call) -> dict[str, JsonValue]:
         definition = self._c.definition
@@ -373,6 +396,9 @@ class TurnRunner:
                     "text": call.text,
                 }
             )
+        started = [call for call in turn.calls if call.was_started]
+        self._c.tallies = self._tallies_with(started)
+        self._c.untrusted = self._c.untrusted or bool(started)
         turn.calls = []
         turn.phase = "model"
 

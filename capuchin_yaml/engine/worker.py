@@ -106,7 +106,7 @@ async def _serve(
         settings.data_dir,
         Journal(settings.data_dir),
         settings.store,
-        settings.scrubber,
+        scrubber=settings.scrubber,
         grace_over=hurry or asyncio.Event(),
     )
     with concurrent.futures.ThreadPoolExecutor(

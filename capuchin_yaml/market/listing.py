@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from capuchin_yaml.policy.gating import asks
+from capuchin_yaml.policy.gating import answers
+from capuchin_yaml.policy.needs import needs_of
 from capuchin_yaml.policy.sentence import policy_sentence
 from capuchin_yaml.spec import AgentSpec, JsonValue, PriceSpec
 
@@ -29,6 +30,7 @@ def listing(spec: AgentSpec) -> dict[str, JsonValue]:
         "price": _price(spec.price),
         "packages": _packages(spec),
         "tools": _tools(spec),
+        "needs": [{"variable": n.variable, "tool": n.tool} for n in needs_of(spec)],
         "approval": {"policy": spec.approval.policy, "sentence": policy_sentence(spec)},
         "variables": [
             {"name": name, "type": variable.type, "required": variable.required}
@@ -76,13 +78,17 @@ def _tools(spec: AgentSpec) -> list[JsonValue]:
     rows: list[JsonValue] = []
     for identity in sorted({t.identity for t in spec.tools}):
         uses = [t for t in spec.tools if t.identity == identity]
-        gated = {asks(spec, t) for t in uses}
+        can = frozenset[str]().union(*(answers(spec, t) for t in uses))
         rows.append(
             {
                 "identity": identity,
                 "version": uses[0].tool_version,
                 "effect": uses[0].effect,
-                "asks": "sometimes" if len(gated) > 1 else "always" if True in gated else "never",
+                "asks": "never"
+                if can == {"allow"}
+                else "sometimes"
+                if "allow" in can
+                else "always",
             }
         )
     return rows

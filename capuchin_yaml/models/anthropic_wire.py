@@ -34,6 +34,10 @@ def request_body(request: ModelRequest, *, provider: str) -> dict[str, JsonValue
         body["system"] = [
             {"type": "text", "text": well_formed(request.system), "cache_control": _CACHED}
         ]
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.thinking_tokens is not None:
+        body["thinking"] = {"type": "enabled", "budget_tokens": request.thinking_tokens}
     if request.tools:
         body["tools"] = [_tool(t) for t in request.tools]
     _mark_for_cache(body["messages"], turns)

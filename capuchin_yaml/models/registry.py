@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 import importlib
 from dataclasses import dataclass
@@ -94,6 +93,8 @@ async def warm(name: str) -> None:
 
             await anthropic.warm()
         case "rehearsal":
+            import asyncio  # the compiler loads this module for its names alone
+
             await asyncio.to_thread(importlib.import_module, "jsonschema")
         case _:
             pass

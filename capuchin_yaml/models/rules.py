@@ -17,7 +17,17 @@ from capuchin_yaml.spec import JsonValue
 _NAME = re.compile(r"\A[a-zA-Z0-9_-]{1,64}\Z")
 _ID = re.compile(r"\A[a-zA-Z0-9_-]{1,64}\Z")
 _TOP_KEYS = frozenset(
-    {"model", "max_tokens", "messages", "system", "tools", "tool_choice", "stream", "thinking"}
+    {
+        "model",
+        "max_tokens",
+        "messages",
+        "system",
+        "temperature",
+        "tools",
+        "tool_choice",
+        "stream",
+        "thinking",
+    }
 )
 _USER_BLOCKS = frozenset({"text", "tool_result"})
 _ASSISTANT_BLOCKS = frozenset({"text", "tool_use", "thinking", "redacted_thinking"})
@@ -48,12 +58,28 @@ def check_request(body: Mapping[str, JsonValue]) -> None:
         _refuse("model", "a name is required")
     if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
         _refuse("max_tokens", f"must be an integer of at least 1, not {max_tokens!r}")
+    _check_sampling(body, max_tokens)
     if "system" in body:
         _check_system(body["system"])
     _check_tools(body.get("tools", []))
     _check_messages(body.get("messages"))
     _check_cache_marks(body)
     _check_json(body)
+
+
+def _check_sampling(body: Mapping[str, JsonValue], max_tokens: int) -> None:
+    temperature, thinking = body.get("temperature"), body.get("thinking")
+    if temperature is not None and not 0 <= temperature <= 1:
+        _refuse("temperature", f"must be from 0 to 1, not {temperature!r}")
+    if thinking is None:
+        return
+    budget = thinking.get("budget_tokens")
+    if thinking.get("type") != "enabled" or not isinstance(budget, int):
+        _refuse("thinking", "must be enabled with budget_tokens")
+    if budget < 1024 or budget >= max_tokens:
+        _refuse("thinking.budget_tokens", "must be at least 1024 and less than max_tokens")
+    if temperature is not None and temperature != 1:
+        _refuse("temperature", "may only be 1 when thinking is enabled")
 
 
 def _check_system(system: JsonValue) -> None:

@@ -1,8 +1,9 @@
-"""Which tools of an agent wait for a person before they run."""
+"""Which tools of an agent wait for a person before they run, as far as the file alone says."""
 
 from __future__ import annotations
 
-from capuchin_yaml.spec import AgentSpec, ApprovalSpec, ToolSpec
+from capuchin_yaml.policy.rules import is_about
+from capuchin_yaml.spec import AgentSpec, ApprovalSpec, RuleAnswer, RuleSpec, ToolSpec
 
 
 def is_listed(approval: ApprovalSpec, tool: ToolSpec) -> bool:
@@ -30,30 +31,70 @@ def policy_asks(approval: ApprovalSpec, tool: ToolSpec) -> bool:
             return tool.effect != "read"
 
 
+def answers(spec: AgentSpec, tool: ToolSpec) -> frozenset[RuleAnswer]:
+    """Every answer that a valid call of this tool can get, conditions taken as open."""
+    rules = rules_about(spec, tool)
+    denying = [rule for rule in rules if rule.then == "deny"]
+    if any(rule.when is None for rule in denying):
+        return frozenset({"deny"})
+    found: set[RuleAnswer] = {"deny"} if denying else set()
+    for rule in rules:
+        if rule.then != "deny":
+            found.add(rule.then)
+            if rule.when is None:
+                break
+    else:
+        found.add("ask" if policy_asks(spec.approval, tool) else "allow")
+    if tool.needs_approval and "allow" in found:
+        found = (found - {"allow"}) | {"ask"}
+    return frozenset(found)
+
+
+def rules_about(spec: AgentSpec, tool: ToolSpec) -> tuple[RuleSpec, ...]:
+    """The agent's rules that can be about this tool, in order."""
+    return tuple(rule for rule in spec.approval.rules if is_about(rule, tool))
+
+
 def asks(spec: AgentSpec, tool: ToolSpec) -> bool:
-    """Whether a call of this tool waits for a person: by the policy, or by the tool's author."""
-    return policy_asks(spec.approval, tool) or tool.needs_approval
+    """Whether no call of this tool runs alone: it waits for a person, or is refused."""
+    return "allow" not in answers(spec, tool)
 
 
 def loosened(old: AgentSpec, new: AgentSpec) -> tuple[str, ...]:
-    """Identities that asked under `old` and run alone under `new`, sorted.
+    """Identities of which some call asked or was refused under `old` and runs alone under `new`.
 
-    A tool that `old` does not have counts when it is not read-only and runs alone: it is new
-    power that nobody was asked about.
+    Conditions are compared as they are written, so a rule that asks or denies and is changed in
+    any way counts. A tool that `old` does not have counts when it is not read-only and some call
+    of it runs alone: it is new power that nobody was asked about. Sorted.
     """
-    before = {(t.identity, t.alias): asks(old, t) for t in old.tools}
+    before = {(t.identity, t.alias): t for t in old.tools}
     known = {t.identity for t in old.tools}
     found = set()
     for tool in new.tools:
         if asks(new, tool):
             continue
-        asked = before.get((tool.identity, tool.alias))
-        if asked is None:
-            asked = (
-                any(a for (identity, _), a in before.items() if identity == tool.identity)
-                if tool.identity in known
-                else tool.effect != "read"
-            )
-        if asked:
+        was = before.get((tool.identity, tool.alias))
+        if was is not None:
+            asked = policy_asks(old.approval, was) and not policy_asks(new.approval, tool)
+            rules = rules_about(old, was), rules_about(new, tool)
+            loose = asked or asks(old, was) or _loosens(*rules)
+        elif tool.identity in known:
+            loose = any(asks(old, t) for t in old.tools if t.identity == tool.identity)
+        else:
+            loose = tool.effect != "read"
+        if loose:
             found.add(tool.identity)
     return tuple(sorted(found))
+
+
+def _loosens(old: tuple[RuleSpec, ...], new: tuple[RuleSpec, ...]) -> bool:
+    """Whether a rule that holds calls back is gone, or one that lets calls run is new."""
+    held = {_meaning(rule) for rule in old if rule.then != "allow"}
+    holds = {_meaning(rule) for rule in new if rule.then != "allow"}
+    let = {_meaning(rule) for rule in old if rule.then == "allow"}
+    lets = {_meaning(rule) for rule in new if rule.then == "allow"}
+    return not held <= holds or not lets <= let or (bool(lets) and old != new)
+
+
+def _meaning(rule: RuleSpec) -> tuple[str, str]:
+    return rule.then, " ".join((rule.when or "").split())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from capuchin_yaml.policy.gating import asks, policy_asks
+from capuchin_yaml.policy.gating import policy_asks, rules_about
 from capuchin_yaml.spec import AgentSpec, ToolSpec
 
 
@@ -16,8 +16,8 @@ def policy_sentence(spec: AgentSpec) -> str:
     name = "no approval block" if spec.approval.policy == "default" else spec.approval.policy
     if not spec.tools:
         return f"{name}: the agent has no tools"
-    asking = [t for t in spec.tools if asks(spec, t)]
-    running = [t for t in spec.tools if not asks(spec, t)]
+    asking = [t for t in spec.tools if policy_asks(spec.approval, t) or t.needs_approval]
+    running = [t for t in spec.tools if t not in asking]
     if not asking:
         sentence = f"{name}: everything runs without asking"
     elif not running:
@@ -32,7 +32,21 @@ def policy_sentence(spec: AgentSpec) -> str:
     by_author = [t for t in asking if not policy_asks(spec.approval, t)]
     if by_author:
         sentence += f" ({_names(by_author)}: by its author's wish)"
-    return sentence
+    return sentence + _rules(spec)
+
+
+def _rules(spec: AgentSpec) -> str:
+    """What rules change, such as "; a rule refuses some calls of billing.issue_refund"."""
+    parts = []
+    for then, words in (("deny", "refuse"), ("ask", "ask before"), ("allow", "let run")):
+        rules = [r for r in spec.approval.rules if r.then == then]
+        some = [t for t in spec.tools if any(r in rules for r in rules_about(spec, t))]
+        if some:
+            every = all(
+                any(r in rules and r.when is None for r in rules_about(spec, t)) for t in some
+            )
+            parts.append(f"{words} {'every call' if every else 'some calls'} of {_names(some)}")
+    return f"; rules {', '.join(parts)}" if parts else ""
 
 
 def _names(tools: Sequence[ToolSpec]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
+from tests.bench.compile_files import compile_files
 from tests.bench.contenders import Run
 from tests.bench.full_state import full_state
 from tests.bench.help_start import start
@@ -23,6 +24,7 @@ FIGURES: Mapping[str, Callable[[Run], Awaitable[list[Figure]]]] = {
     "long": long_talk,
     "state": full_state,
     "start": start,
+    "compile": compile_files,
     "memory": memory,
 }
 """In the order in which a run measures them."""

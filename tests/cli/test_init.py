@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.cli.program import Project, clean_environ, run
@@ -20,6 +21,14 @@ def test_what_it_writes_is_valid_and_runs_without_a_key(tmp_path: Path) -> None:
     assert answer.code == 0
     assert answer.json["rehearsal"] is True
     assert "rehearsal answers for hello" in said
+
+
+def test_the_agent_names_a_schema_that_lies_beside_it(tmp_path: Path) -> None:
+    run("init", cwd=tmp_path)
+
+    first = (tmp_path / "agent.yaml").read_text().splitlines()[0]
+    named = tmp_path / first.partition("$schema=")[2]
+    assert json.loads(named.read_text())["title"]
 
 
 def test_no_file_is_ever_overwritten(tmp_path: Path) -> None:

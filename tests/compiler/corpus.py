@@ -24,7 +24,7 @@ def compiled(path: Path) -> Compiled:
 def reported(path: Path) -> str:
     """Its full report, with paths as they are from the corpus folder."""
     result = compiled(path)
-    text = report(result.diagnostics, {str(path): result.source}, "full")
+    text = report(result.diagnostics, result.sources, "full")
     return text.replace(f"{path.parent}/", "")
 
 

@@ -59,11 +59,36 @@ def tools(*each: PaperTool) -> dict[str, PaperTool]:
     return {tool.name: tool for tool in each}
 
 
+_REFUND: Mapping[str, JsonValue] = {
+    "type": "object",
+    "properties": {
+        "order_id": {"type": "string"},
+        "amount_cents": {"type": "integer", "minimum": 1, "maximum": 1_000_000},
+        "rate": {"type": "number"},
+        "currency": {"type": "string", "enum": ["EUR", "USD"], "default": "USD"},
+        "note": {"type": "string"},
+        "lines": {"type": "array", "items": {"$ref": "#/$defs/Line"}},
+        "payee": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+    },
+    "required": ["order_id", "amount_cents", "rate", "lines"],
+    "additionalProperties": False,
+    "$defs": {
+        "Line": {
+            "type": "object",
+            "properties": {"sku": {"type": "string"}, "qty": {"type": "integer"}},
+            "required": ["sku"],
+        }
+    },
+}
+
 _PACKAGES = {
     "billing": PaperPackage(
         "capuchin-billing",
         "0.1.0",
-        tools(PaperTool("lookup_order"), PaperTool("issue_refund", "write", timeout_s=20.0)),
+        tools(
+            PaperTool("lookup_order"),
+            PaperTool("issue_refund", "write", input_schema=_REFUND, timeout_s=20.0),
+        ),
         {
             "type": "object",
             "properties": {"currency": {"type": "string", "pattern": "^[A-Z]{3}$"}},
@@ -85,5 +110,9 @@ _PACKAGES = {
             "required": ["database"],
         },
     ),
-    "clock": PaperPackage("capuchin-clock", "1.0.0", tools(PaperTool("now", idempotent=True))),
+    "clock": PaperPackage(
+        "capuchin-clock",
+        "1.0.0",
+        tools(PaperTool("now", idempotent=True), PaperTool("wipe", "destructive")),
+    ),
 }

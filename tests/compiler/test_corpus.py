@@ -46,9 +46,9 @@ def test_diagnostics_are_in_file_order_and_none_is_said_twice(path: Path) -> Non
 def test_every_span_lies_inside_the_file(path: Path) -> None:
     result = compiled(path)
 
-    lines = result.source.replace("\r\n", "\n").split("\n")
     for diagnostic in result.diagnostics:
         for span in (diagnostic.span, *(a.span for a in diagnostic.annotations)):
+            lines = result.sources[span.path].replace("\r\n", "\n").split("\n")
             assert 1 <= span.line <= span.end_line <= len(lines)
             assert 1 <= span.column <= len(lines[span.line - 1]) + 1
             assert 1 <= span.end_column <= len(lines[span.end_line - 1]) + 1

@@ -14,6 +14,7 @@ import sys
 import tomllib
 import types
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -26,6 +27,7 @@ from capuchin_yaml.cli.app import program
 from capuchin_yaml.cli.output import Output
 from capuchin_yaml.client.cluster import ways_to_make
 from capuchin_yaml.client.dev_server import temporal_program
+from capuchin_yaml.compiler.operator_config import read_operator_config
 from capuchin_yaml.engine.contract import SEARCH_ATTRIBUTES
 from capuchin_yaml.models.script_file import parse_script
 from capuchin_yaml.schema_files import read_schema
@@ -59,7 +61,7 @@ def test_every_fence_says_what_it_is() -> None:
 
 
 @each("yaml")
-def test_a_yaml_fence_compiles_or_shows_its_diagnostics(fence: Fence) -> None:
+def test_a_yaml_fence_compiles_or_shows_its_diagnostics(fence: Fence, tmp_path: Path) -> None:
     shown = shown_after(fence) or ""
     if "[" in shown and ("error[" in shown or "warning[" in shown):
         found = compiled(completed(fence.text))
@@ -68,6 +70,11 @@ def test_a_yaml_fence_compiles_or_shows_its_diagnostics(fence: Fence) -> None:
     value = yaml.safe_load(fence.text)
     if isinstance(value, dict) and value.keys() <= {"rules", "default"}:
         assert parse_script(fence.text, fence.place).rules
+        return
+    if isinstance(value, dict) and value.keys() <= {"floor", "trust"}:
+        operator = tmp_path / "config.yaml"
+        operator.write_text(fence.text, encoding="utf-8")
+        assert read_operator_config(operator).diagnostics == ()
         return
     assert is_part(value), f"{fence.place}: neither an agent nor a script"
     assert compiled(completed(fence.text)).diagnostics == ()

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client
 
 from tests.engine.house import House, Talk, lab, open_house
@@ -131,7 +132,7 @@ async def test_other_talks_go_on_beside_a_tool_that_computes(house: House) -> No
     await other.idle(timeout_s=20)
     took_s = time.monotonic() - began
     async with asyncio.timeout(20):
-        while not (await _pending(busy)).HasField("last_heartbeat_time"):
+        while not (await _pending(busy)).HasField("last_heartbeat_time"):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
     await busy.cancel()
 

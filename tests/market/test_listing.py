@@ -21,6 +21,7 @@ from capuchin_yaml.spec import (
     Limits,
     Listing,
     PriceSpec,
+    RuleSpec,
     ToolSpec,
     VariableSpec,
 )
@@ -89,6 +90,7 @@ def test_a_listing_is_exactly_this() -> None:
             },
             {"identity": "billing.lookup_order", "version": "1", "effect": "read", "asks": "never"},
         ],
+        "needs": [],
         "approval": {
             "policy": "denylist",
             "sentence": "denylist: asks before billing.issue_refund; everything else runs",
@@ -130,7 +132,7 @@ def test_nothing_outside_the_list_leaves() -> None:
                 alias=MARKER,
                 description=MARKER,
                 input_schema={"type": "object", "description": MARKER, MARKER: MARKER},
-                config={"database": {"env": MARKER}, MARKER: MARKER},
+                config={"database": {"env": "SALES_DB"}, MARKER: MARKER},
             ),
         ),
         approval=ApprovalSpec("allowlist", (MARKER, f"{MARKER}.x")),
@@ -199,11 +201,20 @@ def marked(value: object, path: tuple[str, ...]) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("path", sorted(marked(BILLING, ())))
+RULED = dataclasses.replace(
+    BILLING,
+    approval=dataclasses.replace(
+        BILLING.approval,
+        rules=(RuleSpec("ask", "acme.go", "args.n > 1", "Because.", "args.n > 1.0"),),
+    ),
+)
+
+
+@pytest.mark.parametrize("path", sorted(marked(RULED, ())))
 def test_only_the_named_fields_show_what_is_in_them(path: str) -> None:
-    spec = marked(BILLING, ())[path]
+    spec = marked(RULED, ())[path]
     assert isinstance(spec, AgentSpec)
-    if path == "approval.policy" or path == "price.type":
+    if path in ("approval.policy", "price.type", "approval.rules.then"):
         return  # closed sets, which the compiler checks
 
     assert (MARKER in listing_text(spec)) == (path in SHOWN)

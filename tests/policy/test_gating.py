@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from capuchin_yaml.policy.gating import asks, loosened
+from capuchin_yaml.policy.gating import answers, asks, loosened
 from capuchin_yaml.policy.sentence import policy_sentence
-from capuchin_yaml.spec import AgentSpec, ApprovalSpec, Effect, PolicyName, ToolSpec
+from capuchin_yaml.spec import AgentSpec, ApprovalSpec, Effect, PolicyName, RuleSpec, ToolSpec
 
 
 def tool(identity: str, effect: Effect = "write", alias: str = "", shy: bool = False) -> ToolSpec:
@@ -101,4 +101,65 @@ def test_the_sentence_says_what_asks_and_what_runs() -> None:
     shy = agent(READ, tool("a.shy", shy=True), policy="auto")
     assert policy_sentence(shy) == (
         "auto: asks before a.shy; a.read runs alone (a.shy: by its author's wish)"
+    )
+
+
+def ruled(*rules: RuleSpec, policy: PolicyName = "auto") -> AgentSpec:
+    approval = ApprovalSpec(policy, rules=rules)
+    return AgentSpec(name="a", prompt="p", tools=(READ, WRITE), approval=approval)
+
+
+BIG = "args.n > 5"
+
+
+@pytest.mark.parametrize(
+    ("rules", "policy", "expected"),
+    [
+        ((), "auto", {"allow"}),
+        ((RuleSpec("deny"),), "auto", {"deny"}),
+        ((RuleSpec("allow"), RuleSpec("deny")), "auto", {"deny"}),
+        ((RuleSpec("deny", when=BIG),), "auto", {"allow", "deny"}),
+        ((RuleSpec("ask", when=BIG),), "auto", {"allow", "ask"}),
+        ((RuleSpec("allow", when=BIG),), "all", {"allow", "ask"}),
+        ((RuleSpec("allow"),), "all", {"allow"}),
+        ((RuleSpec("allow"), RuleSpec("ask")), "all", {"allow"}),
+        ((RuleSpec("deny", tool="a.read"),), "all", {"ask"}),
+    ],
+)
+def test_what_rules_can_answer(
+    rules: tuple[RuleSpec, ...], policy: PolicyName, expected: set[str]
+) -> None:
+    assert answers(ruled(*rules, policy=policy), WRITE) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "loose"),
+    [
+        ([RuleSpec("deny", when=BIG)], [RuleSpec("deny", when="args.n  >  5")], False),
+        ([RuleSpec("deny", when=BIG)], [], True),
+        ([RuleSpec("deny", when=BIG)], [RuleSpec("deny", when="args.n > 9")], True),
+        ([RuleSpec("deny", when=BIG)], [RuleSpec("ask", when=BIG)], True),
+        ([], [RuleSpec("ask", when=BIG)], False),
+        ([RuleSpec("ask", when=BIG)], [RuleSpec("ask")], False),
+        ([RuleSpec("deny")], [], True),
+    ],
+)
+def test_a_rule_that_held_calls_back_and_is_gone_loosens(
+    old: list[RuleSpec], new: list[RuleSpec], loose: bool
+) -> None:
+    assert bool(loosened(ruled(*old), ruled(*new))) is loose
+
+
+def test_a_new_rule_that_lets_calls_run_loosens() -> None:
+    before, after = ruled(policy="all"), ruled(RuleSpec("allow", "a.write", BIG), policy="all")
+
+    assert loosened(before, after) == ("a.write",)
+
+
+def test_the_sentence_says_what_rules_do() -> None:
+    spec = ruled(RuleSpec("deny", "a.write", BIG), RuleSpec("ask", "a.read"))
+
+    assert policy_sentence(spec) == (
+        "auto: everything runs without asking; rules refuse some calls of a.write, "
+        "ask before every call of a.read"
     )

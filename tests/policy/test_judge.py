@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from capuchin_yaml.policy.judge import InstalledTool, judge_calls
+from capuchin_yaml.policy.judge import NOTHING_BEFORE, InstalledTool, judge_calls
 from capuchin_yaml.spec import AgentSpec, ApprovalSpec
 from tests.policy.test_gating import agent, tool
 
@@ -14,7 +15,11 @@ HERE = InstalledTool("1", "d", "1", False)
 def judge(spec: AgentSpec, *calls: dict[str, Any], installed: Any = HERE, **more: Any) -> Any:
     full = [{"call_id": f"c:{i}", "problem": None, **c} for i, c in enumerate(calls)]
     return judge_calls(
-        spec, more.get("hash", "h"), more.get("injected", {}), full, lambda identity: installed
+        spec,
+        more.get("hash", "h"),
+        replace(NOTHING_BEFORE, injected=more.get("injected", {})),
+        full,
+        lambda identity: installed,
     )
 
 

@@ -89,6 +89,24 @@ def write(line: str, ctx: ToolContext) -> str:
 
 
 @tool(effect="write")
+def pay(cents: int, ctx: ToolContext) -> str:
+    """Write an amount to the ledger of effects.
+
+    Args:
+        cents: The amount.
+    """
+    note(ctx, f"paid {cents}")
+    return f"paid {cents}"
+
+
+@tool(effect="read")
+def setting(ctx: ToolContext) -> str:
+    """Say what stands in the config, as a careless tool would."""
+    database = str(ctx.config["database"])
+    return f"{len(database)} characters: {database}"
+
+
+@tool(effect="write")
 def write_slowly(line: str, name: str, ctx: ToolContext) -> str:
     """Append a line once the gate of this name opens.
 
@@ -434,4 +452,6 @@ tools = [
     write_in_time,
     write_once,
     die,
+    pay,
+    setting,
 ]
