@@ -354,6 +354,39 @@ async def test_with_one_agent_the_first_message_starts_the_conversation(fake: Fa
         assert composer(app).text == ""
 
 
+async def test_the_words_written_before_an_agent_was_picked_are_its_first_message(
+    fake: FakeGateway,
+) -> None:
+    fake.cards = (AgentCard("billing"), AgentCard("sales"))
+    async with running(fake) as (app, pilot):
+        await until(pilot, lambda: app.desk.fleet.agents)
+        composer(app).text = "refund A-1001"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, NewTalk))
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: "┃ refund A-1001" in text_of(app))
+
+        assert [a for a, _, _ in fake.started] == ["sales"]
+        assert [t for _, t in fake.sent] == ["refund A-1001"]
+        assert composer(app).text == ""
+        assert "pick an agent" not in text_of(app)
+        assert "no conversation is open" not in text_of(app)
+
+
+async def test_words_stay_when_no_agent_is_picked(fake: FakeGateway) -> None:
+    fake.cards = (AgentCard("billing"), AgentCard("sales"))
+    async with running(fake) as (app, pilot):
+        await until(pilot, lambda: app.desk.fleet.agents)
+        composer(app).text = "refund A-1001"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, NewTalk))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.chat)
+
+        assert composer(app).text == "refund A-1001"
+        assert fake.started == []
+
+
 async def test_notices_of_the_program_are_shown_and_take_no_focus(
     fake: FakeGateway, talk: FakeTalk
 ) -> None:

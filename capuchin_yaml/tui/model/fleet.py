@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from capuchin_yaml.tui.gateway import AgentCard, Health, InboxRow, TalkRow
 from capuchin_yaml.tui.model.talk import Talk
+from capuchin_yaml.tui.model.tokens import TokenCount
 
 ATTENTION = ("waiting", "blocked", "failed", "thinking", "idle", "closed")
 """Statuses in the order in which they want a person."""
@@ -44,6 +45,15 @@ class Link:
         return "" if self.has_worker else "no worker is running"
 
 
+@dataclass(frozen=True, slots=True)
+class KnownUsage:
+    """Tokens of a conversation as it told them when its row said `as_of`."""
+
+    as_of: str
+    tokens: TokenCount
+    model: str
+
+
 @dataclass(slots=True)
 class Fleet:
     """What the polls and watches have told so far."""
@@ -53,6 +63,7 @@ class Fleet:
     agents: tuple[AgentCard, ...] = ()
     link: Link = Link()
     talks: dict[str, Talk] = field(default_factory=dict)
+    usage: dict[str, KnownUsage] = field(default_factory=dict)
     workerless: set[str] = field(default_factory=set)
     """Conversations whose watch found that no worker takes up their work: the server counts a
     worker as there for a minute after its end."""

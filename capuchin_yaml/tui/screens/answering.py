@@ -98,7 +98,8 @@ class Answering:
         screen = self._screen
         guard = screen.capuchin.guard
         if screen.focused is not screen.detail:
-            return "Enter opens it"
+            first = self.labels()[:1]
+            return f"Enter opens it, then {first[0][0]}" if first else "Enter opens it"
         if guard.unseen:
             return f"{guard.unseen} more lines to read (space)"
         link = self._link_refusal()

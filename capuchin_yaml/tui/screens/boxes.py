@@ -76,7 +76,7 @@ class NameBox(ModalScreen[bool]):
 
     CSS_PATH = "boxes.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "back", id="box.back"),
+        Binding("escape", "back", "back", id="name.back"),
     ]
 
     def __init__(self, name: str, title: str) -> None:

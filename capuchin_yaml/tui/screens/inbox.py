@@ -118,7 +118,9 @@ class InboxScreen(Frame):
         self._refresh_item()
         self.draw_facts()
         width = max(self.size.width - 2, 1)
-        keys = "Enter opens · n p step · g talk · e exact · Esc back"
+        keys = "Enter opens it, then a approves · n p step · g talk · e exact · Esc back"
+        if self.is_narrow:
+            keys = "Enter opens it, then a · Esc"
         status = status_row(None, self.capuchin.notice_row, width, keys)
         self.query_one("#status", Lines).set_rows([status])
 
