@@ -21,8 +21,10 @@ app.inbox: f6
 chat.new: ctrl+n, ctrl+t
 ```
 
-What cannot be followed is said at the bottom of the screen and left as it was: an id that does not exist, or a key that another action of the same place has.
-Terminals keep some keys for themselves, often `F1`, `F10` and `F11`; every action is also in the palette (`ctrl+p`).
+What cannot be followed is said at the bottom of the screen and left as it was.
+That is an id that does not exist, or a key that another action of the same place has.
+Terminals keep some keys for themselves, often `F1`, `F10` and `F11`.
+Every action is also in the palette (`ctrl+p`).
 """
 
 ANSWER_HEAD = """

@@ -41,7 +41,7 @@ async def test_events_are_grouped_into_steps_and_the_marked_one_is_shown_whole(
         assert "✔ tool  billing.lookup_order · ok" in text
         assert "✖ tool  billing.audit · error" in text
         assert "scripted:demo · 13,200 tokens" in text
-        await pilot.press("up", "up", "enter")
+        await pilot.press("up", "enter")
         await until(pilot, lambda: '"text": "disk full"' in app.screen.query_one(Reader).text)
         await pilot.press("escape", "escape")
 

@@ -172,7 +172,7 @@ class Steps:
                 step.title = f"{event.tool} · {event.verdict}"
             case ToolEnded():
                 step.state = "bad" if event.status in _BAD_RESULTS else "done"
-                step.title = f"{event.tool} · {event.status}"
+                step.title = f"{step.title} · {event.status}"
                 step.duration_s = event.duration_s
             case _:
                 step.state = "open"

@@ -157,8 +157,9 @@ class EventsScreen(Frame):
 
     @on(PickList.Moved, "#list")
     def _moved(self, event: PickList.Moved) -> None:
+        # Why not the event's own key: it may be older than the mark that stands now.
         keys = event.pick_list.keys
-        self._follows = self._follows and bool(keys) and event.key == keys[-1]
+        self._follows = self._follows and bool(keys) and event.pick_list.key == keys[-1]
         self._draw_detail()
         self.query_one("#facts", Lines).set_rows([self._facts()])
 
