@@ -192,6 +192,7 @@ class _Chat:
         """Ask about each waiting item; False when one is left for later."""
         for item in items:
             print_item(self._out, item, to_stderr=True)
+            self._lines.forget()
             choices = CHOICES[item.kind]
             while True:
                 self._out.tell(f"type {' or '.join(choices)} (and why), or nothing to leave it")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from capuchin_yaml.cli.item_text import DIGEST_SHOWN
+from capuchin_yaml.cli.line_input import Lines
 from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.errors import RequestRefused
 from capuchin_yaml.events import Choice, Event, ItemDecided, ItemOpened
@@ -80,16 +79,12 @@ def same_digest(item: Item, digest: str) -> None:
         )
 
 
-async def typed_word(out: Output, prompt: str) -> str:
+async def typed_word(out: Output, prompt: str, lines: Lines | None = None) -> str:
     """What a person types on the terminal; what was typed before the question does not count."""
-    import asyncio
-
-    _forget_typed()
+    lines = lines or Lines()
+    lines.forget()
     out.ask(prompt)
-    from capuchin_yaml.cli.line_input import Lines
-
-    line = await Lines().next_line()
-    await asyncio.sleep(0)
+    line = await lines.next_line()
     return "" if line is None else line.strip()
 
 
@@ -146,10 +141,3 @@ def already_decided(item: Item, choice: str, by: str, at: str, reason: str) -> s
         return f"{item.id} was withdrawn at {at}: its turn or conversation ended"
     because = f" ({reason})" if reason else ""
     return f"{item.id} was decided before: {choice} by {by} at {at}{because}"
-
-
-def _forget_typed() -> None:
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import termios
-
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

@@ -6,6 +6,8 @@ import asyncio
 import logging
 from typing import Protocol
 
+from capuchin_yaml.cli.decide import typed_word
+from capuchin_yaml.cli.line_input import Lines
 from capuchin_yaml.cli.output import Ink, Output
 
 logger = logging.getLogger("capuchin_yaml.up")
@@ -34,6 +36,7 @@ class LogFace:
         self._out = out
         self._asks = asks
         self._asking = asyncio.Lock()
+        self._lines: Lines | None = None
 
     def stage(self, text: str) -> None:
         """One dim line."""
@@ -54,9 +57,10 @@ class LogFace:
         """Wait for the word yes; a new line without it is a no."""
         if not self._asks:
             return None
-        from capuchin_yaml.cli.decide import typed_word
-
         async with self._asking:
             self._out.warn(title)
             self._out.tell(body)
-            return await typed_word(self._out, "type yes to use it: ") == "yes"
+            # Why one reader: a question that was taken back leaves its reader waiting, which
+            # would swallow the answer to the next.
+            self._lines = self._lines or Lines()
+            return await typed_word(self._out, "type yes to use it: ", self._lines) == "yes"

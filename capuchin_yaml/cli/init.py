@@ -13,7 +13,6 @@ from capuchin_yaml.cli.output import ExitCode
 from capuchin_yaml.cli.verb import Verb, output
 
 AGENT = """\
-# What this agent is. Each key is explained by: capuchin validate --help and the project's docs.
 apiVersion: capuchin/v1
 name: hello
 version: 0.1.0

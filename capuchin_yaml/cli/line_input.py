@@ -21,6 +21,7 @@ class Lines:
         self._loop = asyncio.get_running_loop()
         self._editing = editing and is_terminal(sys.stdin) and is_terminal(sys.stdout)
         self._prompt = ""
+        self._is_reading = False
         self._thread: threading.Thread | None = None
         self._terminal = _terminal_settings() if self._editing else None
 
@@ -40,11 +41,24 @@ class Lines:
             # Why a daemon: nothing can wake a thread that waits for a terminal or a pipe.
             self._thread = threading.Thread(target=self._read, daemon=True, name="stdin")
             self._thread.start()
-        self._wanted.release()
+        if not self._is_reading:
+            self._is_reading = True
+            self._wanted.release()
         line = await self._lines.get()
+        self._is_reading = False
         if isinstance(line, Exception):
             raise line
         return line
+
+    def forget(self) -> None:
+        """Drop what was typed before now: it cannot answer a question that is only coming."""
+        while not self._lines.empty():
+            self._lines.get_nowait()
+            self._is_reading = False
+        with contextlib.suppress(ImportError, OSError, ValueError):
+            import termios
+
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
     def close(self) -> None:
         """Give the terminal back as it was."""

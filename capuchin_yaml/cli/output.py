@@ -116,7 +116,7 @@ class Output:
     @property
     def talks_with_person(self) -> bool:
         """Whether a question on stderr is read and can be answered on stdin."""
-        return is_terminal(self._stderr) and is_terminal(sys.stdin)
+        return is_terminal(self._stderr) and is_terminal(sys.stdin) and _is_in_foreground()
 
     def answer(self, *parts: Part, end: str = "\n") -> None:
         """Write one piece of the answer.
@@ -210,6 +210,14 @@ def is_terminal(stream: TextIO | None) -> bool:
         return stream is not None and stream.isatty()
     except ValueError:
         return False
+
+
+def _is_in_foreground() -> bool:
+    # Why: a background job that reads from its terminal is stopped by the system.
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return True
 
 
 def shows_colours(stream: TextIO | None, environ: Mapping[str, str]) -> bool:

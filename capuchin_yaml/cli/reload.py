@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from capuchin_yaml.cli.agents_on_disk import on_disk_from_json
 from capuchin_yaml.cli.roster import Loosening, OnDisk, next_roster
-from capuchin_yaml.cli.watch_files import code_files, marks, wake_ups
-from capuchin_yaml.cli.worker_link import Message
+from capuchin_yaml.cli.watch_files import Marks, code_files, marks, wake_ups
+from capuchin_yaml.cli.worker_link import Message, WorkerChild
 from capuchin_yaml.errors import CapuchinError
 
 if TYPE_CHECKING:
@@ -30,17 +30,26 @@ def read_compiled(reply: Message) -> tuple[tuple[OnDisk, ...], tuple[Path, ...]]
 class Reloader:
     """Watches the files of what is served and brings each change into use."""
 
-    def __init__(
-        self, supervisor: Supervisor, agents: Sequence[OnDisk], roots: Sequence[Path]
-    ) -> None:
+    def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
         self._find = supervisor.plan.find
-        self._agents = marks(agent.path for agent in agents)
-        self._roots = tuple(roots)
-        self._code = marks(code_files(roots))
+        # Why before the first compile: a change that comes while everything starts counts too.
+        self._agents = marks(self._files())
+        self._roots: tuple[Path, ...] = ()
+        self._code: Marks = {}
         self._accepted: frozenset[str] = frozenset()
         self._asking: asyncio.Task[None] | None = None
         self._one_at_a_time = asyncio.Lock()
+
+    async def first_look(self, worker: WorkerChild) -> tuple[OnDisk, ...]:
+        """Have the agents compiled, and remember the code that this has loaded.
+
+        Raises:
+            WorkerUnavailable: the worker process ended under it.
+        """
+        agents, roots = read_compiled(await worker.compile(self._find))
+        self._set_roots(roots)
+        return agents
 
     async def watch(self) -> None:
         """React to changes until cancelled."""

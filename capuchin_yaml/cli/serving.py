@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from capuchin_yaml.cli.answering_model import answering_model, forced_model
 from capuchin_yaml.spec import AgentSpec, JsonValue
 
-LAST_CALL_S = 3600.0
-"""Longest that a worker waits for its last call when nobody is in a hurry."""
-
 if TYPE_CHECKING:
     from capuchin_yaml.cli.running_calls import RunningCalls
     from capuchin_yaml.client.home import Home
     from capuchin_yaml.client.target import Target
     from capuchin_yaml.engine.agents import AgentTable
     from capuchin_yaml.tools.registry import Registry
+
+LAST_CALL_S = 3600.0
+"""Longest that a worker waits for its last call when nobody is in a hurry."""
 
 
 async def serve(

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from capuchin_yaml.cli.agents_file import write_agents
 from capuchin_yaml.cli.face import Face
-from capuchin_yaml.cli.reload import Reloader, read_compiled
-from capuchin_yaml.cli.roster import OnDisk, Roster, first_roster
+from capuchin_yaml.cli.reload import Reloader
+from capuchin_yaml.cli.roster import Roster, first_roster
 from capuchin_yaml.cli.serving import LAST_CALL_S
 from capuchin_yaml.cli.up_lock import UpLock
 from capuchin_yaml.cli.worker_link import WorkerChild, how_it_ended
@@ -67,8 +67,7 @@ class Supervisor:
         self._project = ""
         self._server: Server | None = None
         self._lock: UpLock | None = None
-        self._first: tuple[OnDisk, ...] = ()
-        self._roots: tuple[Path, ...] = ()
+        self._reloader = Reloader(self)
         self._children: set[WorkerChild] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._ends: list[float] = []
@@ -83,13 +82,13 @@ class Supervisor:
         """
         self.face.stage("reading the agents")
         worker = await self.spare_worker()
-        self._first, self._roots = read_compiled(await worker.compile(self.plan.find))
-        self.roster, problems = first_roster(self._first)
+        on_disk = await self._reloader.first_look(worker)
+        self.roster, problems = first_roster(on_disk)
         if problems:
             raise InvalidAgent("\n".join(problem.rstrip("\n") for problem in problems))
         if not self.roster:
             raise RequestRefused(f"no agent files in {_listed(self.plan.find)}")
-        for agent in self._first:
+        for agent in on_disk:
             if agent.problems:
                 self.face.warn(agent.problems)
         self.face.stage("starting the server")
@@ -101,10 +100,9 @@ class Supervisor:
 
     async def watch(self) -> None:
         """Keep server, worker and agents as they should be; runs until cancelled."""
-        reloader = Reloader(self, self._first, self._roots)
         mending = asyncio.create_task(self._mend_server())
         try:
-            await asyncio.gather(mending, reloader.watch())
+            await asyncio.gather(mending, self._reloader.watch())
         finally:
             mending.cancel()
             await asyncio.gather(mending, return_exceptions=True)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from capuchin_yaml.cli.agents_file import KnownAgent, read_agents
 from capuchin_yaml.cli.logs import start_logs
 from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.cli.reached import reach
 from capuchin_yaml.cli.supervise import Plan, Running, Supervisor
-from capuchin_yaml.cli.up_log import SIGNALS, tell_roster, tell_web_ui
+from capuchin_yaml.cli.up_log import stop_signals, tell_roster, tell_web_ui
 from capuchin_yaml.tui.app import CapuchinApp, tell_fault
 from capuchin_yaml.tui.gateway import AgentCard
 from capuchin_yaml.tui.notices import NoticeBoard, Option
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from capuchin_yaml.client.home import Home
     from capuchin_yaml.tui.live import LiveGateway
 
+logger = logging.getLogger("capuchin_yaml.up")
 _ANSWERS = (
     Option("u", "use", "use it for new conversations"),
     Option("k", "keep", "keep the version before"),
@@ -39,14 +41,17 @@ class BoardFace:
 
     def stage(self, text: str) -> None:
         """A plain notice."""
+        logger.info("%s", text)
         self._board.push(text)
 
     def news(self, text: str) -> None:
         """A plain notice."""
+        logger.info("%s", text)
         self._board.push(text)
 
     def warn(self, text: str) -> None:
         """A marked notice."""
+        logger.warning("%s", text)
         self._board.push(text, "warn")
 
     async def agrees(self, title: str, body: str) -> bool | None:
@@ -200,10 +205,11 @@ def _show(
 ) -> ExitCode:
     """Run the app until it is left, a signal comes, or what it needs cannot be started."""
     wanted = threading.Event()
+    before: dict[signal.Signals, Any] = {}
 
     async def connect_and_listen() -> LiveGateway:
         loop = asyncio.get_running_loop()
-        for number in SIGNALS:
+        for number in before:
             loop.add_signal_handler(number, app.exit, ExitCode.DONE)
         if wanted.is_set():
             app.exit(ExitCode.DONE)
@@ -218,7 +224,8 @@ def _show(
     app = CapuchinApp(connect_and_listen, board=board, home=home.path)
     log_file = home.log_dir / "tui.log" if home.log_dir.is_dir() else None
     start_logs(verbose=False, log_file=log_file)
-    before = {number: signal.signal(number, lambda *_: wanted.set()) for number in SIGNALS}
+    for number in stop_signals():
+        before[number] = signal.signal(number, lambda *_: wanted.set())
     try:
         with sole_terminal(log_file):
             result = app.run()
@@ -231,7 +238,7 @@ def _show(
 
 def _wait_for(out: Output, up: UpBeside) -> None:
     """Wait until everything has ended; each further signal makes it more urgent."""
-    before = {number: signal.signal(number, lambda *_: up.end()) for number in SIGNALS}
+    before = {number: signal.signal(number, lambda *_: up.end()) for number in stop_signals()}
     try:
         if not up.join(0.5):
             out.tell("stopping; Ctrl-C does not wait for running calls")

@@ -10,6 +10,7 @@ import click
 from capuchin_yaml.cli.output import ExitCode, is_terminal
 from capuchin_yaml.cli.reached import found_home
 from capuchin_yaml.cli.verb import Verb
+from capuchin_yaml.errors import ServerUnavailable
 
 
 @click.command(cls=Verb)
@@ -17,6 +18,9 @@ def command() -> ExitCode:
     """Open the TUI on the running server."""
     require_terminal()
     home = found_home()
+    if not home.exists and not os.environ.get("CAPUCHIN_KEY_FILE"):
+        # Why: without a key nothing can be read, so the screen could only stay empty.
+        raise ServerUnavailable("nothing has been started here yet; start it with `capuchin up`")
     from capuchin_yaml.cli.terminal_app import open_tui
 
     return open_tui(home)

@@ -16,7 +16,11 @@ from capuchin_yaml.cli.roster import Roster
 from capuchin_yaml.cli.supervise import Plan, Running, Supervisor
 from capuchin_yaml.cli.up import tell_elsewhere
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """The signals that mean stop, without one that the caller (such as nohup) has switched off."""
+    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    return tuple(n for n in wanted if n == signal.SIGINT or signal.getsignal(n) != signal.SIG_IGN)
 
 
 class Stopper:
@@ -30,7 +34,7 @@ class Stopper:
     def listen(self) -> None:
         """Take over the signals of this process."""
         loop = asyncio.get_running_loop()
-        for number in SIGNALS:
+        for number in stop_signals():
             loop.add_signal_handler(number, self.stop, number)
 
     def stop(self, number: int | None = None) -> None:
@@ -63,8 +67,11 @@ async def up_with_log(out: Output, plan: Plan, report_fd: int | None = None) -> 
         if running is None:
             return stopper.exit_code
         start_logs_in(plan.home, "up.log")
-        _tell_running(out, plan, running)
-        if report_fd is not None and not _let_go_of_terminal(out, plan, report_fd):
+        _tell_running(out, face, running)
+        if report_fd is None:
+            tell_elsewhere(out, plan)
+            out.tell("Ctrl-C stops everything")
+        elif not _let_go_of_terminal(plan, report_fd):
             return ExitCode.REFUSED
         await _unless_stopped(stopper, supervisor.watch())
         return stopper.exit_code
@@ -90,13 +97,11 @@ async def _unless_stopped(
                 await working
 
 
-def _tell_running(out: Output, plan: Plan, running: Running) -> None:
-    tell_roster(LogFace(out, asks=False), running.roster)
-    tell_web_ui(LogFace(out, asks=False), running)
+def _tell_running(out: Output, face: Face, running: Running) -> None:
+    tell_roster(face, running.roster)
+    tell_web_ui(face, running)
     first = next(iter(running.roster))
     out.tell(f"ready at {running.server.target.address}; talk: capuchin chat {first}")
-    tell_elsewhere(out, plan)
-    out.tell("Ctrl-C stops everything")
 
 
 def tell_roster(face: Face, roster: Roster) -> None:
@@ -126,7 +131,7 @@ def tell_web_ui(face: Face, running: Running) -> None:
         )
 
 
-def _let_go_of_terminal(out: Output, plan: Plan, report_fd: int) -> bool:
+def _let_go_of_terminal(plan: Plan, report_fd: int) -> bool:
     """Tell the waiting `up --detach` that all runs; False when it is gone, so nobody wants it."""
     try:
         os.write(report_fd, b"ready\n")
@@ -144,5 +149,4 @@ def _let_go_of_terminal(out: Output, plan: Plan, report_fd: int) -> bool:
     os.dup2(log, 2)
     os.close(log)
     os.close(null)
-    del out
     return True

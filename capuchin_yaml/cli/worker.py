@@ -17,6 +17,7 @@ from capuchin_yaml.cli.durations import DURATION
 from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.cli.reached import home_of, start_logs_in
 from capuchin_yaml.cli.roster import OnDisk, Roster, first_roster
+from capuchin_yaml.cli.up_log import stop_signals
 from capuchin_yaml.cli.verb import Verb, output, run_async
 from capuchin_yaml.errors import ModelRejected
 from capuchin_yaml.terminal_text import visible
@@ -160,7 +161,7 @@ class _Signals:
 
     def listen(self) -> None:
         """Take over the signals of this process."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in stop_signals():
             asyncio.get_running_loop().add_signal_handler(number, self._take, number)
 
     async def out_of_time(self) -> None:

@@ -5,7 +5,7 @@ worker is a session of its own: Ctrl-C in the terminal reaches `up` alone, and w
 started can be ended with it.
 
 To the worker              | answered with
-`compile {paths}`          | `compiled {results, packages}`
+`compile {paths}`          | `compiled {results, roots}`
 `adopt {agents}`           | `adopted`
 `serve {home, ...}`        | `polling`
 `retire {grace_s}`         | nothing: the process ends after its last call, or after `grace_s`
@@ -165,16 +165,12 @@ class WorkerChild:
             code = self._process.returncode
             for answer in self._waiting.values():
                 if not answer.done():
-                    how = "" if code is None else f" ({_how(code)})"
+                    how = "" if code is None else f" ({how_it_ended(code)})"
                     answer.set_exception(WorkerUnavailable(f"the worker process has ended{how}"))
 
 
 def how_it_ended(code: int) -> str:
     """An exit code in words: `exit code 1` or `signal 9`."""
-    return _how(code)
-
-
-def _how(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 

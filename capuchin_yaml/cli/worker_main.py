@@ -48,6 +48,7 @@ class WorkerProcess:
         self._answering: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._is_orphan = False
         self._work: asyncio.Task[None] | None = None
         self._limit: asyncio.TimerHandle | None = None
         self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -56,8 +57,7 @@ class WorkerProcess:
         """Carry out commands; returns the exit code once everything is drained."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end_in, TERM_S)
         listening = asyncio.create_task(self._listen(commands))
-        # The pipe's end is the end of `up`: nobody waits for the running calls any more.
-        listening.add_done_callback(lambda _: self._end_in(ORPHAN_S))
+        listening.add_done_callback(lambda _: self._end_as_orphan())
         return await self._code
 
     async def _listen(self, commands: asyncio.StreamReader) -> None:
@@ -143,6 +143,12 @@ class WorkerProcess:
         if self._work is None or self._work.done():
             self._finish(0)
 
+    def _end_as_orphan(self) -> None:
+        # The pipe's end is the end of `up`: nobody waits for the running calls any more, and
+        # nobody else ends what tools have started.
+        self._is_orphan = True
+        self._end_in(ORPHAN_S)
+
     def _cut_off(self) -> None:
         self._hurry.set()
         self._limit = asyncio.get_running_loop().call_later(REPORT_S, self._finish, 1)
@@ -156,7 +162,7 @@ class WorkerProcess:
 
     def _finish(self, code: int) -> None:
         if not self._code.done():
-            self._code.set_result(code)
+            self._code.set_result(1 if self._is_orphan else code)
 
 
 def main() -> None:
@@ -181,8 +187,8 @@ async def _run(commands: BinaryIO, reports: BinaryIO) -> int:
     logging.shutdown()
     # Why so hard: threads of tools and of the SDK would keep the process, and what tools
     # started in this session would outlive it.
-    if os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL) if code else None
+    if code and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
     os._exit(code)
 
 

@@ -193,6 +193,23 @@ class Project:
         return run(*args, cwd=self.folder, environ={**self.environ, **environ}, stdin=stdin)
 
     @contextlib.contextmanager
+    def sending(self, text: str) -> Iterator[str]:
+        """A message to `notes` that is being answered; its conversation."""
+        with subprocess.Popen(
+            [*PROGRAM, "send", "notes", text],
+            cwd=self.folder,
+            env=self.environ,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stderr is not None
+            try:
+                yield process.stderr.readline().split()[1]
+            finally:
+                process.terminate()
+
+    @contextlib.contextmanager
     def up(self, *args: str, **environ: str) -> Iterator[Up]:
         """Run `up` until it is ready; whatever is left of it is ended at the end."""
         with Up(self, args, environ) as up:

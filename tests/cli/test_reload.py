@@ -86,6 +86,23 @@ def test_on_a_terminal_a_loosened_approval_is_used_after_a_yes(project: Project)
     assert alone.json["status"] == "idle"
 
 
+def test_a_yes_answers_the_question_on_the_screen_and_no_earlier_one(project: Project) -> None:
+    args = ("up", "--no-tui")
+    with Terminal(*args, cwd=project.folder, environ=project.environ) as terminal:
+        terminal.wait_for("ready at")
+        project.agent_file.write_text(agent_text(asks="probe.child"))
+        terminal.wait_for("type yes to use it")
+        project.agent_file.write_text(agent_text(asks="probe.post"))
+        terminal.wait_for("type yes to use it")
+        terminal.type("yes")
+        terminal.wait_for("is reloaded")
+        served = (project.home / "agents.json").read_text()
+        terminal.process.send_signal(signal.SIGTERM)
+        terminal.end()
+
+    assert "asks before probe.post" in served
+
+
 def test_anything_but_yes_keeps_the_version_before(project: Project) -> None:
     args = ("up", "--no-tui")
     with Terminal(*args, cwd=project.folder, environ=project.environ) as terminal:

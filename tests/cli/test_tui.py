@@ -20,6 +20,12 @@ def test_without_a_terminal_it_refuses_at_once_and_names_the_other_ways(
     assert "capuchin chat" in ran.err
 
 
+def test_where_nothing_was_started_it_is_3_and_says_what_to_type(project: Project) -> None:
+    with Terminal("tui", cwd=project.folder, environ=project.environ) as terminal:
+        assert terminal.end() == 3
+    assert "capuchin up" in terminal.seen
+
+
 def test_a_dumb_terminal_is_refused_too(project: Project) -> None:
     environ = {**project.environ, "TERM": "dumb"}
     with Terminal("tui", cwd=project.folder, environ=environ) as terminal:

@@ -66,6 +66,20 @@ def test_ctrl_c_during_the_start_leaves_nothing(project: Project) -> None:
         wait_until(lambda: not children_of(up, project), lambda: str(children_of(up, project)))
 
 
+def test_nohup_is_respected(project: Project) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        up = Up(project, [], {})
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    with up:
+        up.wait_ready()
+        up.process.send_signal(signal.SIGHUP)
+
+        assert project.run("send", "notes", "hello").code == 0
+        assert up.end(signal.SIGTERM) == 0
+
+
 def test_ctrl_c_twice_does_not_wait_for_a_running_call(project: Project) -> None:
     with project.up("--grace", "60s") as up:
         conversation = _start(project, "long nap")
@@ -267,33 +281,6 @@ def test_a_folder_that_cannot_be_written_is_named_with_the_setting(project: Proj
     assert "Traceback" not in ran.err
 
 
-def test_detached_it_goes_on_until_down(project: Project) -> None:
-    started = project.run("up", "--detach")
-    try:
-        assert (started.code, started.out) == (0, "")
-        assert "capuchin down" in started.err
-        assert project.run("send", "notes", "hello").code == 0
-    finally:
-        ended = project.run("down")
-
-    assert ended.code == 0
-    assert processes_of(project.folder) == {}
-    again = project.run("down")
-    assert (again.code, again.err) == (0, "nothing runs for this project\n")
-
-
-def test_detaching_from_a_broken_file_says_its_mistakes_and_leaves_nothing(
-    project: Project,
-) -> None:
-    project.agent_file.write_text("apiVersion: capuchin/v1\ntols: []\n")
-
-    ran = project.run("up", "--detach")
-
-    assert ran.code == 1
-    assert "notes.yaml:2:1" in ran.err
-    assert processes_of(project.folder) == {}
-
-
 def test_a_module_in_the_current_folder_is_never_imported(project: Project) -> None:
     for name in ("yaml.py", "temporalio.py", "capuchin_yaml.py"):
         (project.folder / name).write_text("raise SystemExit('imported')\n")
@@ -330,19 +317,8 @@ def test_ctrl_c_during_an_import_that_hangs_ends_at_once(project: Project) -> No
 
 def _start(project: Project, text: str) -> str:
     """Send a message without waiting for its answer, and return the conversation."""
-    process = subprocess.Popen(
-        [*PROGRAM, "send", "notes", text],
-        cwd=project.folder,
-        env=project.environ,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    with process:
-        conversation = process.stderr.readline().split()[1]
-        process.terminate()
-    return conversation
+    with project.sending(text) as conversation:
+        return conversation
 
 
 def _status(project: Project, conversation: str) -> str:

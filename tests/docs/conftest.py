@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,11 @@ def checkout(tmp_path: Path) -> Iterator[Shell]:
     """A shell in a folder where the README's first line was run; its project is `../shop`."""
     folder = tmp_path / "checkout"
     programs = bare_venv(folder / ".venv")
-    shell = Shell(folder, clean_environ(tmp_path))
+    environ = clean_environ(tmp_path, PIP_DISABLE_PIP_VERSION_CHECK="1")
+    if all(find_spec(name) for name in ("hatchling", "editables")):
+        # Why 0: pip reads it as the value of build isolation; the package then needs no index.
+        environ["PIP_NO_BUILD_ISOLATION"] = "0"
+    shell = Shell(folder, environ)
     try:
         yield shell
     finally:
@@ -66,3 +71,9 @@ def end_up(program: Path, project: Path) -> None:
             timeout=60,
             check=False,
         )
+
+
+@pytest.fixture(scope="session")
+def state_folder(open_shop: Shell) -> Path:
+    """The state folder of a project that is up."""
+    return open_shop.folder / ".capuchin"

@@ -71,7 +71,7 @@ class Shell:
             if "file" in fence.options:
                 target = self._where() / fence.options["file"]
                 target.write_text(self._in_this_run(fence.text), encoding="utf-8")
-            elif fence.language in ("sh", "python"):
+            elif fence.language in ("sh", "python") and "check" not in fence.options:
                 self.run(fence)
 
     def run(self, fence: Fence) -> None:
@@ -102,9 +102,7 @@ class Shell:
         script = self._scratch / f"{self._count}.sh"
         out, codes = script.with_suffix(".out"), script.with_suffix(".codes")
         codes.touch()
-        script.write_text(
-            f"trap 'echo $? >> {codes}' ERR\n{text}\ntrap - ERR\n", encoding="utf-8"
-        )
+        script.write_text(f"trap 'echo $? >> {codes}' ERR\n{text}\ntrap - ERR\n", encoding="utf-8")
         self._say(f". {script} > {out} 2>&1 < /dev/null; echo")
         return out.read_text(encoding="utf-8"), codes.read_text().split()
 
@@ -143,10 +141,10 @@ class Shell:
         assert skips or not rest, f"{fence.place}: the page does not show {rest}:\n{printed}"
 
     def _same(self, shown: str, printed: str) -> bool:
-        return bool(re.fullmatch(_pattern(shown), printed))
+        return bool(re.fullmatch(_pattern(shown), _words(printed)))
 
     def _learn(self, shown: str, printed: str) -> None:
-        match = re.fullmatch(_pattern(shown), printed)
+        match = re.fullmatch(_pattern(shown), _words(printed))
         assert match is not None
         forms = list(_ANY_FORM.finditer(shown))
         for form, real in zip(forms, match.groups(), strict=True):
@@ -159,11 +157,17 @@ def _pattern(shown: str) -> str:
     """A regular expression for every line that differs from `shown` only in what may differ."""
     parts: list[str] = []
     end = 0
+    shown = _words(shown)
     for form in _ANY_FORM.finditer(shown):
         assert form.lastgroup is not None
         parts += [re.escape(shown[end : form.start()]), f"({_FORMS[form.lastgroup]})"]
         end = form.end()
-    return "".join([*parts, re.escape(shown[end:].rstrip()), r"\s*"])
+    return "".join([*parts, re.escape(shown[end:])])
+
+
+def _words(line: str) -> str:
+    """A line with one blank between its words: how columns line up is not compared."""
+    return " ".join(line.split())
 
 
 def bare_venv(folder: Path) -> Path:

@@ -12,3 +12,15 @@ def test_the_tutorial_leads_where_it_says(checkout: Shell) -> None:
 
 def test_the_programs_of_the_client_reference_do_what_they_print(open_shop: Shell) -> None:
     open_shop.play(page("reference/client.md"))
+
+
+def test_decisions_from_the_terminal_go_as_the_page_shows(open_shop: Shell) -> None:
+    open_shop.play(page("how-to/approve-from-the-terminal.md"))
+
+
+def test_a_script_answers_as_the_page_shows(shop: Shell) -> None:
+    shop.play(page("how-to/test-offline.md"))
+
+
+def test_a_listing_is_exported_as_the_page_shows(shop: Shell) -> None:
+    shop.play(page("how-to/publish-a-listing.md"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,27 @@ def test_past_the_grace_time_a_call_is_asked_about_and_the_answer_settles_it(
     [ended] = [e for e in shown["events"] if e["kind"] == "tool_ended"][-1:]
     assert "home again" in ended["text"]
     assert walks.read_text() == "1"
+
+
+def test_the_time_to_decide_runs_on_while_everything_is_down(tmp_path: Path) -> None:
+    """Case: after a restart a deadline is forgotten, starts anew, or counts as a yes."""
+    project = street_project(tmp_path)
+    agent = tmp_path / "agents" / "street.yaml"
+    agent.write_text(agent.read_text().replace("[street.sign]}", "[street.sign], timeout: 4s}"))
+    with project.up() as up:
+        sent = project.run("send", "street", "sign Ann", "--json").json
+        [item] = project.run("inbox", "--json").json
+        kill_everything(project, up)
+    due = datetime.fromisoformat(item["due"])
+    wait_until(lambda: datetime.now(UTC) > due)
+
+    with project.up():
+        wait_idle(project, sent["conversation"])
+        late = project.run("inbox", "approve", item["id"], "--digest", item["digest"])
+        events = project.run("show", sent["conversation"], "--json").json["events"]
+
+    [decided] = [e for e in events if e["kind"] == "item_decided"]
+    assert decided["choice"] == "expired"
+    assert late.code == 1
+    assert "expired" in late.err
+    assert not (street_data(project) / "signed").exists()

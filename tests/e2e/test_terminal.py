@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.cli.program import Project, processes_of, wait_until
 from tests.e2e.demo import WISH, demo_project, refunds, wait_idle
 from tests.e2e.screen import GLASSES, PtyGlass, Screen, TmuxGlass, on_screen
-from tests.e2e.street import street_project
+from tests.e2e.street import street_data, street_project
 
 
 @pytest.mark.parametrize("glass", GLASSES)
@@ -20,7 +21,6 @@ def test_the_demo_talk_is_typed_read_and_approved(
     args = ("up", "agents/billing.yaml")
     with on_screen(glass, *args, cwd=project.folder, environ=project.environ) as screen:
         screen.wait_for("● server", "● worker")
-        start_talk(screen)
         screen.type(WISH)
         screen.press("Enter")
         screen.wait_for("billing.lookup_order", "✔ ok", "waits for a person", "1 waiting (F2)")
@@ -39,15 +39,6 @@ def test_the_demo_talk_is_typed_read_and_approved(
         screen.wait_ended()
     assert processes_of(project.folder) == {}
     assert refunds(project) == [("A-1001", 4200)]
-
-
-def start_talk(screen: Screen) -> None:
-    """Open a conversation with the only agent there is."""
-    screen.press("C-n")
-    screen.wait_for("new conversation")
-    screen.press("Enter")
-    screen.wait_gone("new conversation")
-    screen.wait_for("definition")
 
 
 def decide(screen: Screen, key: str) -> None:
@@ -106,3 +97,27 @@ def test_what_tools_print_is_in_a_log_and_never_on_the_screen(
     for word in ("print", "stderr", "logging", "warning", "fd1", "fd2", "child"):
         assert f"NOISE-{word}" in logs
     assert "NOISE-tty" not in screen.text
+
+
+def test_a_loosened_agent_waits_in_the_inbox_for_a_yes(tmp_path: Path) -> None:
+    """Case: an edited file that asks less than before is used without a word."""
+    project = street_project(tmp_path)
+    agent = tmp_path / "agents" / "street.yaml"
+    with on_screen(PtyGlass, "up", cwd=tmp_path, environ=project.environ) as screen:
+        screen.wait_for("● server", "● worker")
+        loosened = agent.read_text().replace("[street.sign]", "[street.noise]")
+        agent.write_text(loosened)
+        screen.wait_for("1 waiting (F2)")
+        asked = project.run("send", "street", "sign Ann", "--json").json
+
+        screen.press("F2")
+        screen.wait_for("loosens its approval: street.sign", "end of the question")
+        screen.press("Enter")
+        screen.wait_for("● u use")
+        screen.press("u")
+        screen.wait_for("is reloaded")
+        alone = project.run("send", "street", "sign Ben", "--json").json
+
+    assert asked["status"] == "waiting"
+    assert alone["status"] == "idle"
+    assert (street_data(project) / "signed").read_text() == "Ben"

@@ -16,7 +16,7 @@ HEAD = """# Keys of the TUI
 Every action has an id.
 The file `keys.yaml` in the state folder gives actions other keys; it is read when the TUI starts:
 
-```yaml
+```text
 app.inbox: f6
 chat.new: ctrl+n, ctrl+t
 ```

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import TextArea
@@ -57,6 +59,26 @@ async def test_an_approval_that_arrives_takes_no_focus_and_leaves_the_draft(
         assert composer.text == "hia"
         assert "waits for a person" in text_of(app)
         assert fake.decisions == []
+
+
+async def test_f2_opens_the_item_of_the_conversation_on_the_screen(
+    fake: FakeGateway, talk: FakeTalk
+) -> None:
+    """Case: the inbox shows another conversation's approval than the one a person came from."""
+    first = fake.open_item(talk)
+    other = fake.add(id="demo.billing-b00000")
+    fake.pin(other)
+    fake.turn(other, "another one")
+    second = fake.open_item(other)
+    for conversation, item in ((other, second), (talk, first)):
+        async with running(fake, start=conversation.id) as (app, pilot):
+            await until(pilot, lambda: len(app.desk.fleet.waiting()) == 2)
+            await pilot.press("f2")
+            assert isinstance(app.screen, InboxScreen)
+            await until(pilot, partial(getattr, app.screen, "item"))
+
+            assert app.screen.item is not None
+            assert app.screen.item.id == item.id
 
 
 async def test_the_detail_shows_all_that_a_decision_is_bound_to(

@@ -51,6 +51,7 @@ class InboxScreen(Frame):
     def __init__(self, focus_item: str = "") -> None:
         super().__init__()
         self._focus_item = focus_item
+        """What to start at, until the list has shown it."""
         self._row: InboxRow | None = None
         self._item: Item | None = None
         self._question: Question | None = None
@@ -72,11 +73,9 @@ class InboxScreen(Frame):
         yield Lines(id="status")
 
     def on_mount(self) -> None:
-        """Start in the list, at the item that was asked for."""
+        """Start in the list."""
         self.query_one(PickList).focus()
         self.draw()
-        if self._focus_item:
-            self.query_one(PickList).mark(self._focus_item)
 
     def on_unmount(self) -> None:
         """Let go of the conversations that were watched for their items."""
@@ -139,7 +138,11 @@ class InboxScreen(Frame):
 
         picks = [ask(q) for q in self.capuchin.board.questions()] + [pick(r) for r in rows]
         empty = [row("nothing waits for you", "muted")]
-        self.query_one(PickList).set_picks(picks, empty)
+        items = self.query_one(PickList)
+        items.set_picks(picks, empty)
+        if self._focus_item in items.keys:
+            items.mark(self._focus_item)
+            self._focus_item = ""
 
     @on(PickList.Moved, "#items")
     def _moved(self, event: PickList.Moved) -> None:
