@@ -21,21 +21,23 @@ from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.terminal_text import one_line, visible
 from capuchin_yaml.tui import clipboard
 from capuchin_yaml.tui.commands import choosables, run_chosen
-from capuchin_yaml.tui.desk import Connect, Desk, DeskChange, Fault, TalkChanged
+from capuchin_yaml.tui.desk import Connect, Desk, DeskChange, Fault, TalkChanged, What
 from capuchin_yaml.tui.drafts import Drafts
 from capuchin_yaml.tui.draw.bars import short_id
 from capuchin_yaml.tui.draw.rows import Row, row
 from capuchin_yaml.tui.history import History
 from capuchin_yaml.tui.keys import read_keymap
+from capuchin_yaml.tui.model.bench import Bench
 from capuchin_yaml.tui.model.entries import Tone
 from capuchin_yaml.tui.model.guard import Guard
 from capuchin_yaml.tui.model.pasted import clean, hidden_marks
 from capuchin_yaml.tui.notices import NoticeBoard
 from capuchin_yaml.tui.screens.agents import AgentsScreen
-from capuchin_yaml.tui.screens.boxes import HelpBox, NameBox, TooSmall
+from capuchin_yaml.tui.screens.boxes import HelpBox, NameBox, QuitBox, TooSmall
 from capuchin_yaml.tui.screens.chat import ChatScreen
 from capuchin_yaml.tui.screens.chooser import Chooser
 from capuchin_yaml.tui.screens.costs import CostsScreen
+from capuchin_yaml.tui.screens.decided import DecidedScreen
 from capuchin_yaml.tui.screens.events import EventsScreen
 from capuchin_yaml.tui.screens.frame import Frame
 from capuchin_yaml.tui.screens.inbox import InboxScreen
@@ -82,6 +84,7 @@ class CapuchinApp(App[int]):
         board: NoticeBoard | None = None,
         drafts_file: Path | None = None,
         home: Path | None = None,
+        ends_worker: bool = False,
         clock: Callable[[], float] = monotonic,
         poll_s: float = 1.0,
     ) -> None:
@@ -89,6 +92,7 @@ class CapuchinApp(App[int]):
         self.animation_level = "none"
         self.board = board or NoticeBoard()
         self.guard = Guard()
+        self.bench = Bench()
         self.drafts = Drafts(drafts_file or (home / "drafts.json" if home else None))
         self.history = History(home / "history.jsonl" if home else None)
         self._keys_file = home / "keys.yaml" if home else None
@@ -98,7 +102,11 @@ class CapuchinApp(App[int]):
         self._open_first = start
         self._agent_first = agent
         self._first_words = ""
+        self._after_leaving = "the worker ends with this TUI: they go on with the next `up`"
+        if not ends_worker:
+            self._after_leaving = "they go on without this TUI"
         self._notice: tuple[Row, float] = ((), 0.0)
+        self._was_down = False
         self._is_flush_due = False
         self._last_flush = float("-inf")
         self._flush_s = SLOW_FLUSH_S if os.environ.get("SSH_CONNECTION") else FLUSH_S
@@ -210,6 +218,10 @@ class CapuchinApp(App[int]):
         talk = self.chat.talk
         mine = [r.id for r in self.desk.fleet.waiting() if talk and r.conversation == talk.id]
         self._go_to(InboxScreen(mine[0] if mine else ""))
+
+    def action_decided(self) -> None:
+        """Open what was decided before."""
+        self._go_to(DecidedScreen())
 
     def action_events(self) -> None:
         """Open the log of the conversation on show."""
@@ -323,8 +335,18 @@ class CapuchinApp(App[int]):
         self.screen.refresh(repaint=True, layout=True)
 
     async def action_quit(self) -> None:
-        """Leave; conversations go on without the TUI."""
-        self.exit(0)
+        """Leave; while turns run, ask first, and once more pressed it leaves."""
+        fleet = self.desk.fleet
+        running = sum(fleet.status(r) == "thinking" for r in fleet.rows.values())
+        if not running or not isinstance(self.screen, Frame):
+            self.exit(0)
+            return
+
+        def told(leaves: bool | None) -> None:
+            if leaves:
+                self.exit(0)
+
+        self.push_screen(QuitBox(running, self._after_leaving), told)
 
     async def on_unmount(self) -> None:
         """Keep the drafts and let go of the server."""
@@ -335,9 +357,17 @@ class CapuchinApp(App[int]):
     def _on_change(self, change: DeskChange) -> None:
         if isinstance(change, TalkChanged):
             self.chat.take(change)
+        elif change is What.LINK:
+            self._tell_link()
         elif isinstance(change, Fault):
             self.say(f"a fault of this program, it goes on: {change.text}", "bad")
         self._draw_soon()
+
+    def _tell_link(self) -> None:
+        is_up = self.desk.fleet.link.is_up
+        if is_up and self._was_down:
+            self.say("the server is back; nothing was missed", "ok")
+        self._was_down = self.desk.fleet.link.state == "down"
 
     def _draw_soon(self) -> None:
         """Draw at once after a quiet time, else when the frame is due."""

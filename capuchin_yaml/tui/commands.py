@@ -29,6 +29,7 @@ def commands(app: CapuchinApp) -> tuple[Command, ...]:
     chat = app.chat
     return (
         Command("inbox", "Inbox", "what waits for a person", app.action_inbox),
+        Command("decided", "Decided", "who answered what, when and why", app.action_decided),
         Command("events", "Events", "the log of this conversation", app.action_events),
         Command("costs", "Costs", "tokens by conversation, agent, model", app.action_costs),
         Command("agents", "Agents", "what is served, and what is wrong", app.action_agents),

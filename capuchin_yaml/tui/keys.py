@@ -39,7 +39,16 @@ class Keymap:
 def sections() -> dict[str, type]:
     """Where keys act, with the class that binds them."""
     from capuchin_yaml.tui.app import CapuchinApp
-    from capuchin_yaml.tui.screens import agents, boxes, chat, chooser, costs, events, inbox
+    from capuchin_yaml.tui.screens import (
+        agents,
+        boxes,
+        chat,
+        chooser,
+        costs,
+        decided,
+        events,
+        inbox,
+    )
     from capuchin_yaml.tui.screens.new_talk import NewTalk
     from capuchin_yaml.tui.widgets import composer, item_detail, picklist, reader, transcript
 
@@ -51,6 +60,7 @@ def sections() -> dict[str, type]:
         "Lists": picklist.PickList,
         "Inbox": inbox.InboxScreen,
         "An item": item_detail.ItemDetail,
+        "Decided": decided.DecidedScreen,
         "Events": events.EventsScreen,
         "Costs": costs.CostsScreen,
         "Agents": agents.AgentsScreen,
@@ -59,6 +69,7 @@ def sections() -> dict[str, type]:
         "New conversation": NewTalk,
         "A box for text": boxes.TextBox,
         "A box for a name": boxes.NameBox,
+        "Leaving": boxes.QuitBox,
         "Help": boxes.HelpBox,
     }
 

@@ -39,7 +39,7 @@ def cost_table(fleet: Fleet, by: By) -> CostTable:
     for row in fleet.rows.values():
         talk = fleet.talks.get(row.id)
         known = fleet.usage.get(row.id)
-        if talk is not None and talk.is_current:
+        if talk is not None and talk.is_live:
             tokens, model = talk.usage, talk.model
         elif known is not None:
             tokens, model = known.tokens, known.model

@@ -102,6 +102,8 @@ class Talk:
     """The events applied so far, from `first_offset` on."""
     first_offset: int = 0
     """Older events were not read yet."""
+    is_watched: bool = True
+    """Whether its events come in; without that, lists know better."""
     _usage_at: int = 0
     _card_at: dict[str, int] = field(default_factory=dict)
     _open_calls: set[str] = field(default_factory=set)
@@ -117,6 +119,11 @@ class Talk:
     def is_current(self) -> bool:
         """Whether all that is known to have happened is applied."""
         return self.next_offset > self.first_offset and self.next_offset >= self.known_events
+
+    @property
+    def is_live(self) -> bool:
+        """Whether this picture is newer than any list."""
+        return self.is_current and (self.is_watched or self.is_over)
 
     @property
     def is_over(self) -> bool:
