@@ -1,4 +1,4 @@
-"""What every state looks like, at three sizes: `python -m tests.tui.test_states` draws them anew."""
+"""What every state looks like at three sizes; `python -m tests.tui.test_states` draws them."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class QuitBox(ModalScreen[bool]):
 
     def __init__(self, running: int, then: str) -> None:
         super().__init__()
-        self._running = running
+        self._turns = running
         self._then = then
 
     def compose(self) -> ComposeResult:
@@ -135,7 +135,7 @@ class QuitBox(ModalScreen[bool]):
 
     def on_mount(self) -> None:
         """Fill it."""
-        turns = "1 turn runs" if self._running == 1 else f"{self._running} turns run"
+        turns = "1 turn runs" if self._turns == 1 else f"{self._turns} turns run"
         title = _title(turns, self._then, self.app.size.width)
         self.query_one("#title", Lines).set_rows(title)
         self.query_one("#keys", Lines).set_rows([row("l leaves · Esc stays", "strong")])

@@ -144,6 +144,8 @@ class InboxScreen(Frame):
         keys = "Enter opens it, then a approves · m marks · z not now · / filter · t decided · F1"
         if self.is_narrow:
             keys = "Enter opens it, then a · Esc"
+        elif width < 90:
+            keys = "Enter opens it, then a approves · / filter · t decided · F1"
         status = status_row(None, self.capuchin.notice_row, width, keys)
         self.query_one("#status", Lines).set_rows([status])
 
