@@ -28,6 +28,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from capuchin_yaml.client.answers import ConversationState
 from capuchin_yaml.client.diagnosis import UNTAKEN_S, describe, why_silent
 from capuchin_yaml.client.link import TRANSIENT, Link, in_our_words
+from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.storage import StoredValueMissing
 from capuchin_yaml.errors import (
     CapuchinError,
@@ -51,6 +52,9 @@ _BURST_S = 0.25
 """Longest time for which steps that follow one another at once are read together."""
 _TASK_S = 0.015
 """Pause before the next call while a workflow task is on its way: most are done within it."""
+_AHEAD_UNTIL = contract.ROLL_OVER_EVENTS - 20
+"""Events of a run up to which a turn's end is asked for ahead; a later one may roll over, and a
+question that is left with the old run costs a replay of it."""
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 1.0
 
@@ -271,7 +275,7 @@ class HistoryFeed:
         elif kind in _MORE_TO_COME:
             self._more_to_come = True
             self._task_runs = kind == _TASK_SCHEDULED
-        elif kind == _STEP_COMPLETED:
+        elif kind == _STEP_COMPLETED and event.event_id < _AHEAD_UNTIL:
             self._step_result = event.activity_task_completed_event_attributes.result
         elif kind == _TASK_FAILED:
             self._stumbled = True

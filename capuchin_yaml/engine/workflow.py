@@ -297,6 +297,9 @@ class AgentWorkflow:
         turn = self._c.messages
         if not self._c.title:
             self._c.title = " ".join(request.text.split())[:60]
+            if not workflow.memo_value(contract.MEMO_TITLE, ""):
+                # Why: a conversation that was opened without words has no title in the lists.
+                workflow.upsert_memo({contract.MEMO_TITLE: self._c.title})
         queued = self._c.turn is not None or bool(self._c.queue)
         self._c.queue.append(
             {

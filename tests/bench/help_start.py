@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -25,7 +26,7 @@ print(json.dumps([[m for m in {HEAVY!r} if m in sys.modules], time.process_time(
 
 async def start(run: Run) -> list[Figure]:
     """What `capuchin --help` loads, and its processor time."""
-    heavy, own_s = help_start()
+    heavy, own_s = await asyncio.to_thread(_probe)
     return [
         Figure(
             "heavy packages that `capuchin --help` loads",
@@ -38,8 +39,12 @@ async def start(run: Run) -> list[Figure]:
     ]
 
 
-def help_start() -> tuple[list[str], float]:
-    """Return the heavy packages that `capuchin --help` loaded, and its processor time in s."""
+def heavy_packages() -> list[str]:
+    """Return the heavy packages that `capuchin --help` loaded."""
+    return _probe()[0]
+
+
+def _probe() -> tuple[list[str], float]:
     shown = subprocess.run(
         [sys.executable, "-c", _PROBE], capture_output=True, text=True, check=True
     ).stdout

@@ -291,6 +291,23 @@ async def test_the_title_is_one_visible_line(fleet: Capuchin, house: House) -> N
     assert row.title.isprintable()
 
 
+async def test_a_conversation_opened_without_words_is_titled_by_its_first_message(
+    fleet: Capuchin, house: House
+) -> None:
+    serve_plain(house)
+    talk = await fleet.start("plain", None, by="ann")
+    await talk.settle()
+    before = [row.title for row in await fleet.list()]
+
+    await talk.send("what is\nthe time?", by="ann")
+    await talk.send("and the date?", by="ann")
+    await talk.settle()
+
+    assert before == [""]
+    rows = await listed(fleet, lambda rows: rows[0].title != "")
+    assert [row.title for row in rows] == ["what is the time?"]
+
+
 async def test_a_roll_over_leaves_one_row(temporal: Client, tmp_path: Any) -> None:
     from tests.engine.house import open_house
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,14 +13,13 @@ from tests.e2e.demo import demo_project
 
 
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """The shipped agents, up for the whole session; tests use conversations of their own."""
-    project = demo_project(tmp_path_factory.mktemp("demo"))
-    with project.up("--no-tui"):
-        yield project
+def demo() -> Iterator[Project]:
+    """The shipped agents, up for the whole session; tests use conversations of their own.
 
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    """An untouched project of one test, with the agent `notes` and the package `probe`."""
-    return Project.make(tmp_path)
+    The folder can be entered by every user of this machine, as a project's often can.
+    """
+    with tempfile.TemporaryDirectory(prefix="capuchin-demo-") as folder:
+        Path(folder).chmod(0o755)
+        project = demo_project(Path(folder))
+        with project.up("--no-tui"):
+            yield project

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -78,10 +77,10 @@ default: {say: "You said $user"}
 """
 
 
-@pytest.fixture
-def careless(tmp_path: Path) -> Iterator[Project]:
+@pytest.fixture(scope="module")
+def careless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """A project, up, whose tools block until the gate in their data folder opens."""
-    project = street_project(tmp_path)
+    project = street_project(tmp_path_factory.mktemp("careless"))
     install(
         project.packages,
         "capuchin-careless",
@@ -91,8 +90,8 @@ def careless(tmp_path: Path) -> Iterator[Project]:
     tools = ", ".join(f"careless.{name}" for name in ("block", "stall", "spin"))
     text = agent_text("careless", tools=f"{tools}, {{use: careless.hang, timeout: 2s}}")
     policy = "approval: {policy: denylist, tools: [street.sign]}"
-    (tmp_path / "agents" / "careless.yaml").write_text(text.replace(policy, "approval: auto"))
-    (tmp_path / "script.yaml").write_text(SCRIPT)
+    (project.folder / "agents" / "careless.yaml").write_text(text.replace(policy, "approval: auto"))
+    (project.folder / "script.yaml").write_text(SCRIPT)
     with project.up("--no-tui"):
         yield project
 

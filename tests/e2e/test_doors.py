@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 from temporalio import workflow
-from temporalio.api.enums.v1 import EventType
 from temporalio.client import (
     Client,
     WorkflowFailureError,
@@ -33,35 +32,18 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from capuchin_yaml.client.processes import listeners
 from capuchin_yaml.engine import contract
 from tests.cli.program import Project, processes_of
-from tests.e2e.demo import WISH, demo_project, refunds, sealed_client, server_record
+from tests.e2e.demo import WISH, failed_tasks, history, refunds, server_record
 from tests.e2e.stranger import NOBODY
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def open_folder() -> Iterator[Path]:
-    """A folder that every user of this machine can enter and read."""
-    folder = Path(tempfile.mkdtemp(prefix="capuchin-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="module")
-def shop(open_folder: Path) -> Iterator[Project]:
-    """The demo shop in a folder that others can enter."""
-    project = demo_project(open_folder)
-    with project.up("--no-tui"):
-        yield project
-
-
 @pytest.fixture
-def item(shop: Project) -> dict[str, Any]:
+def item(demo: Project) -> dict[str, Any]:
     """A refund that waits for a person."""
-    sent = shop.run("send", "billing", WISH, "--json").json
+    sent = demo.run("send", "billing", WISH, "--json").json
     [item] = sent["items"]
-    return {**item, "conversation": sent["conversation"]}
+    return {**item, "conversation": sent["conversation"], "refunds": refunds(demo)}
 
 
 @pytest.fixture
@@ -78,14 +60,12 @@ def nobodys_home() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-async def assert_untouched(shop: Project, item: dict[str, Any]) -> None:
+async def assert_untouched(demo: Project, item: dict[str, Any]) -> None:
     """The item waits as it did, nothing ran, and no workflow task failed."""
-    waiting = {row["id"]: row for row in shop.run("inbox", "--json").json}
+    waiting = {row["id"]: row for row in demo.run("inbox", "--json").json}
     assert waiting[item["id"]]["digest"] == item["digest"]
-    assert refunds(shop) == []
-    handle = (await sealed_client(shop)).get_workflow_handle(item["conversation"])
-    kinds = [event.event_type for event in (await handle.fetch_history()).events]
-    assert EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED not in kinds
+    assert refunds(demo) == item["refunds"]
+    assert failed_tasks(await history(demo, item["conversation"])) == 0
 
 
 def decide_payload(item: dict[str, Any]) -> dict[str, Any]:
@@ -104,10 +84,10 @@ def decide_payload(item: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def ports_of(shop: Project) -> set[int]:
+def ports_of(demo: Project) -> set[int]:
     """Every port that a process of this project listens on."""
-    ports = {p for name, p in server_record(shop).items() if name.endswith("port") and p}
-    for pid in processes_of(shop.folder):
+    ports = {p for name, p in server_record(demo).items() if name.endswith("port") and p}
+    for pid in processes_of(demo.folder):
         ports |= {listener.port for listener in listeners(pid) or ()}
     return ports
 
@@ -130,7 +110,7 @@ def posted(port: int, path: str, body: str) -> str:
 
 
 async def test_no_port_takes_a_decision_from_a_web_page(
-    shop: Project, item: dict[str, Any]
+    demo: Project, item: dict[str, Any]
 ) -> None:
     flow = f"workflows/{item['conversation']}"
     update = {"input": {"name": "decide", "args": [decide_payload(item)]}}
@@ -139,8 +119,8 @@ async def test_no_port_takes_a_decision_from_a_web_page(
         for root in ("/api/v1", "")
         for act in ("update/decide", "signal/decide", "terminate", "cancel")
     ]
-    ports = ports_of(shop)
-    assert {server_record(shop)["port"], server_record(shop)["http_port"]} <= ports
+    ports = ports_of(demo)
+    assert {server_record(demo)["port"], server_record(demo)["http_port"]} <= ports
 
     answers = {
         (port, path): posted(port, path, json.dumps({"request": update, **update}))
@@ -151,7 +131,7 @@ async def test_no_port_takes_a_decision_from_a_web_page(
     for door, answer in answers.items():
         if answer.startswith("HTTP/"):
             assert answer.split()[1] in ("403", "404"), (door, answer)
-    await assert_untouched(shop, item)
+    await assert_untouched(demo, item)
 
 
 @workflow.defn(name="Burglar", sandboxed=False)
@@ -178,10 +158,10 @@ class Burglar:
 
 
 async def test_a_client_without_the_key_decides_starts_and_runs_nothing(
-    shop: Project, item: dict[str, Any]
+    demo: Project, item: dict[str, Any]
 ) -> None:
-    eve = await Client.connect(f"127.0.0.1:{server_record(shop)['port']}")
-    queue = contract.task_queue(project_of(shop))
+    eve = await Client.connect(f"127.0.0.1:{server_record(demo)['port']}")
+    queue = contract.task_queue(project_of(demo))
     handle = eve.get_workflow_handle(item["conversation"])
 
     for name in (contract.DECIDE, contract.SEND_MESSAGE, contract.CANCEL_TURN, contract.CLOSE):
@@ -213,45 +193,45 @@ async def test_a_client_without_the_key_decides_starts_and_runs_nothing(
         )
 
     assert all(answers)
-    await assert_untouched(shop, item)
+    await assert_untouched(demo, item)
 
 
-def project_of(shop: Project) -> str:
+def project_of(demo: Project) -> str:
     """The project's name."""
-    name: str = json.loads((shop.home / "home.json").read_text())["project"]
+    name: str = json.loads((demo.home / "home.json").read_text())["project"]
     return name
 
 
 async def test_another_user_reads_nothing_and_decides_nothing(
-    shop: Project, item: dict[str, Any], nobodys_home: Path
+    demo: Project, item: dict[str, Any], nobodys_home: Path
 ) -> None:
-    files = [str(path) for path in shop.home.rglob("*") if path.is_file()]
+    files = [str(path) for path in demo.home.rglob("*") if path.is_file()]
     digest = ("--digest", item["digest"])
     approve = ["inbox", "approve", item["id"], *digest]
-    here = tried_by_nobody(shop.folder, nobodys_home, [["list"], approve], files)
+    here = tried_by_nobody(demo.folder, nobodys_home, [["list"], approve], files)
     abroad = tried_by_nobody(
         nobodys_home,
         nobodys_home,
         [approve, ["send", item["conversation"], "hello"], ["send", "billing", WISH]],
         [],
-        TEMPORAL_ADDRESS=f"127.0.0.1:{server_record(shop)['port']}",
-        CAPUCHIN_PROJECT=project_of(shop),
+        TEMPORAL_ADDRESS=f"127.0.0.1:{server_record(demo)['port']}",
+        CAPUCHIN_PROJECT=project_of(demo),
         CAPUCHIN_KEY_FILE=str(nobodys_home / "own-key"),
     )
 
     modes = {stat.S_IMODE(path.stat().st_mode) for path in map(Path, files)}
     assert modes == {0o600}
-    assert stat.S_IMODE(shop.home.stat().st_mode) == 0o700
+    assert stat.S_IMODE(demo.home.stat().st_mode) == 0o700
     if os.geteuid() == 0:
         assert here["uid"] == NOBODY
         assert here["read"] == []
         for ran in here["ran"]:
             assert (ran["code"], ran["out"]) == (1, "")
-            assert f"{shop.home} belongs to another user" in ran["err"]
+            assert f"{demo.home} belongs to another user" in ran["err"]
     for ran in abroad["ran"]:
         assert ran["code"] in (1, 3), ran
         assert ran["out"] == ""
-    await assert_untouched(shop, item)
+    await assert_untouched(demo, item)
 
 
 def tried_by_nobody(
@@ -280,16 +260,16 @@ def tried_by_nobody(
 
 
 def test_a_state_folder_that_came_with_a_download_is_refused_by_name(
-    shop: Project, tmp_path: Path
+    demo: Project, tmp_path: Path
 ) -> None:
     download = tmp_path / "download"
-    shutil.copytree(shop.folder / "agents", download / "agents")
+    shutil.copytree(demo.folder / "agents", download / "agents")
     shutil.copytree(
-        shop.home,
+        demo.home,
         download / ".capuchin",
         ignore=shutil.ignore_patterns("*.pipe", "*.lock"),
     )
-    theirs = Project(download, download, {**shop.environ, "HOME": str(download)})
+    theirs = Project(download, download, {**demo.environ, "HOME": str(download)})
 
     for verb in (["up"], ["list"], ["inbox"], ["send", "billing", "hello"], ["down"], ["tui"]):
         ran = theirs.run(*verb)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import Project, Up, clean_environ, processes_of, run, wait_until
-from tests.e2e.demo import demo_project, server_record
+from tests.e2e.demo import demo_project, server_record, wait_idle
 from tests.e2e.street import RAW_MARKS, street_project
 
 ODD_NAME = "my shöp #1 🙈 & co; $(touch owned)"
@@ -164,41 +164,37 @@ def test_what_went_wrong_is_told_by_the_exit_code_and_one_short_message(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_verb_writes_colours_or_logs_into_a_pipe(tmp_path: Path) -> None:
-    """Case: escape codes and log lines in machine output."""
-    project = street_project(tmp_path)
+@pytest.fixture(scope="module")
+def street(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """A project that is up."""
+    project = street_project(tmp_path_factory.mktemp("street"))
     with project.up("--no-tui") as up:
-        talk = project.run("send", "street", "echo hello", "--json").json["conversation"]
-        project.run("send", "street", "sign Ann")
-        for verb in (
-            ["list"],
-            ["show", talk],
-            ["inbox"],
-            ["doctor"],
-            ["validate"],
-            ["export", "agents/street.yaml"],
-        ):
-            plain = project.run(*verb, TERM="xterm-256color", PYTHONWARNINGS="default")
-            as_json = project.run(*verb, "--json", TERM="xterm-256color", RUST_LOG="debug")
-
-            assert not RAW_MARKS & set(plain.out + plain.err + as_json.out + as_json.err), verb
-            assert as_json.json is not None
-            assert "WARN" not in plain.out + plain.err + as_json.err
+        yield project
         assert "\x1b" not in up.said
 
 
-def test_a_limit_that_is_hit_is_4_and_says_how_to_go_on(tmp_path: Path) -> None:
-    project = street_project(tmp_path)
-    with project.up("--no-tui"):
-        ran = project.run("send", "street", "loop")
-        [item] = project.run("inbox", "--json").json
-        typed = f"capuchin inbox answer {item['id']} go_on"
-        project.run("inbox", "answer", item["id"], "stop", "--digest", item["digest"])
-        wait_until(lambda: project.run("inbox", "--json").json == [])
+def test_no_verb_writes_colours_or_logs_into_a_pipe(street: Project) -> None:
+    """Case: escape codes and log lines in machine output."""
+    talk = street.run("send", "street", "sign Ann", "--json").json["conversation"]
+    for verb in (["list"], ["show", talk], ["inbox"], ["doctor"]):
+        plain = street.run(*verb, TERM="xterm-256color", PYTHONWARNINGS="default")
+        as_json = street.run(*verb, "--json", TERM="xterm-256color", RUST_LOG="debug")
 
-        assert ran.code == 4
-        assert typed in ran.err
-        assert "The model was called 4 times" in ran.err
+        assert not RAW_MARKS & set(plain.out + plain.err + as_json.out + as_json.err), verb
+        assert as_json.json is not None
+        assert "WARN" not in plain.out + plain.err + as_json.err
+
+
+def test_a_limit_that_is_hit_is_4_and_says_how_to_go_on(street: Project) -> None:
+    ran = street.run("send", "street", "loop")
+    [item] = [row for row in street.run("inbox", "--json").json if row["kind"] == "limit"]
+    stopped = street.run("inbox", "answer", item["id"], "stop", "--digest", item["digest"])
+
+    assert ran.code == 4
+    assert "The model was called 4 times" in ran.err
+    assert f"capuchin inbox answer {item['id']} go_on" in ran.err
+    assert stopped.code == 0
+    wait_idle(street, item["conversation"])
 
 
 def test_a_second_start_while_the_first_is_starting_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import Project, processes_of, wait_until
-from tests.e2e.demo import WISH, demo_project, refunds, wait_idle
+from tests.e2e.demo import (
+    WISH,
+    demo_project,
+    kill,
+    kill_everything,
+    refunds,
+    server_record,
+    wait_idle,
+)
 from tests.e2e.screen import GLASSES, PtyGlass, Screen, TmuxGlass, on_screen
 from tests.e2e.street import street_data, street_project
 
@@ -121,3 +129,34 @@ def test_a_loosened_agent_waits_in_the_inbox_for_a_yes(tmp_path: Path) -> None:
     assert asked["status"] == "waiting"
     assert alone["status"] == "idle"
     assert (street_data(project) / "signed").read_text() == "Ben"
+
+
+def test_an_open_tui_outlives_its_server_and_a_fresh_one_shows_the_same_approval(
+    tmp_path: Path,
+) -> None:
+    """Case: a screen stays frozen when the server dies, and the approval is gone afterwards."""
+    project = street_project(tmp_path)
+    with on_screen(PtyGlass, "up", cwd=tmp_path, environ=project.environ) as screen:
+        screen.wait_for("● server", "● worker")
+        screen.type("hello there")
+        screen.press("Enter")
+        screen.wait_for("You said hello there")
+        kill(server_record(project)["pid"])
+        screen.wait_for("server away")
+        screen.wait_for("● server", "● worker")
+        screen.type("sign Zelda")
+        screen.press("Enter")
+        screen.wait_for("1 waiting (F2)")
+        kill_everything(project)
+        screen.wait_ended()
+
+    with on_screen(PtyGlass, "up", cwd=tmp_path, environ=project.environ) as screen:
+        screen.wait_for("● worker", "hello there", "needs you", "1 waiting (F2)")
+        screen.press("F2")
+        screen.wait_for('"word": "Zelda"', "end of the item")
+        decide(screen, "a")
+        screen.wait_for("approved by ann")
+        wait_until((street_data(project) / "signed").exists)
+        screen.press("g")
+        screen.wait_for("You said hello there", "It came back: signed")
+    assert (street_data(project) / "signed").read_text() == "Zelda"
