@@ -230,7 +230,7 @@ async def test_the_next_conversation_is_one_key_away(fake: FakeGateway, talk: Fa
     async with running(fake, start=talk.id) as (app, pilot):
         await until(pilot, lambda: len(app.desk.fleet.rows) == 2)
         order = [r.id for r in app.desk.fleet.ordered()]
-        await pilot.press("alt+1")
+        await pilot.press("ctrl+b", "1")
         await until(pilot, lambda: app.chat.talk is not None and app.chat.talk.id == order[0])
         await pilot.press("ctrl+pagedown")
 

@@ -62,9 +62,9 @@ class ChatScreen(Frame):
         ),
         *(
             Binding(
-                f"alt+{n}",
+                str(n),
                 f"nth({n})",
-                f"conversation {n} of the list",
+                f"conversation {n} of the list (not in text)",
                 show=False,
                 id=f"chat.nth{n}",
             )
