@@ -126,7 +126,9 @@ def run(argv: Sequence[str], out: Output) -> int:
     except AnswerLost as error:
         out.fail(f"cannot write the answer: {error}")
         return ExitCode.REFUSED
-    except Exception as error:
+    except (SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # a panic of the SDK is no Exception
         return _unexpected(out, error)
 
 
@@ -149,7 +151,7 @@ def _show_version(ctx: click.Context, value: bool) -> None:
         ctx.exit()
 
 
-def _unexpected(out: Output, error: Exception) -> int:
+def _unexpected(out: Output, error: BaseException) -> int:
     logging.getLogger(__name__).error("unexpected error", exc_info=error)
     if isinstance(error, OSError):
         out.fail(str(error))

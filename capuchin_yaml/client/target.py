@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -48,7 +49,7 @@ def environment_target() -> Target | None:
     from temporalio.envconfig import ClientConfig
 
     try:
-        config = ClientConfig.load_client_connect_config()
+        config = ClientConfig.load_client_connect_config(override_env_vars=_readable_environment())
     except (RuntimeError, OSError, ValueError) as error:
         raise ServerUnavailable(
             f"Temporal's own settings cannot be read ({visible(str(error))}); mend temporal.toml"
@@ -65,3 +66,15 @@ def environment_target() -> Target | None:
         headers=config.get("rpc_metadata") or {},
         origin="environment",
     )
+
+
+def _readable_environment() -> dict[str, str]:
+    """Return the variables that are UTF-8; the SDK panics at any other, whatever its name."""
+    found: dict[str, str] = {}
+    for name, value in os.environb.items():
+        try:
+            found[name.decode()] = value.decode()
+        except UnicodeDecodeError as error:
+            if name.startswith(b"TEMPORAL_"):
+                raise ValueError(f"{name.decode(errors='replace')} is not UTF-8") from error
+    return found

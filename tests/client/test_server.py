@@ -115,6 +115,19 @@ async def test_a_profile_names_the_server_and_how_to_get_in(
     assert "secret" not in repr(target)
 
 
+async def test_variables_that_are_no_utf_8_are_no_hindrance_unless_they_are_temporals(
+    project: Home, dev_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(os.environb, b"PWD", b"/home/caf\xe9")
+    monkeypatch.setitem(os.environb, b"caf\xe9", b"x")
+    monkeypatch.setenv("TEMPORAL_ADDRESS", dev_server.target.address)
+
+    assert (await find_server(project)).address == dev_server.target.address
+    monkeypatch.setitem(os.environb, b"TEMPORAL_API_KEY", b"\xff")
+    with pytest.raises(ServerUnavailable, match="TEMPORAL_API_KEY is not UTF-8"):
+        await find_server(project)
+
+
 @pytest.mark.parametrize("text", ["[profile", "[profile.default]\naddress = 5\n"])
 async def test_settings_that_cannot_be_read_are_an_error(
     project: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
