@@ -221,7 +221,9 @@ def _show(
                 app.exit(ExitCode.REFUSED)
             raise
 
-    app = CapuchinApp(connect_and_listen, board=board, home=home.path, ends_worker=ready is not None)
+    app = CapuchinApp(
+        connect_and_listen, board=board, home=home.path, ends_worker=ready is not None
+    )
     log_file = home.log_dir / "tui.log" if home.log_dir.is_dir() else None
     start_logs(verbose=False, log_file=log_file)
     for number in stop_signals():

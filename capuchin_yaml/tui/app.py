@@ -1,4 +1,7 @@
-"""The TUI: one app, a chat and an inbox over one desk. It paints first and connects after."""
+"""The TUI: one app, a chat and other screens over one desk. It paints first and connects after.
+
+Screens that the first frame does not need are imported when they are opened.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +35,10 @@ from capuchin_yaml.tui.model.entries import Tone
 from capuchin_yaml.tui.model.guard import Guard
 from capuchin_yaml.tui.model.pasted import clean, hidden_marks
 from capuchin_yaml.tui.notices import NoticeBoard
-from capuchin_yaml.tui.screens.agents import AgentsScreen
 from capuchin_yaml.tui.screens.boxes import HelpBox, NameBox, QuitBox, TooSmall
 from capuchin_yaml.tui.screens.chat import ChatScreen
 from capuchin_yaml.tui.screens.chooser import Chooser
-from capuchin_yaml.tui.screens.costs import CostsScreen
-from capuchin_yaml.tui.screens.decided import DecidedScreen
-from capuchin_yaml.tui.screens.events import EventsScreen
 from capuchin_yaml.tui.screens.frame import Frame
-from capuchin_yaml.tui.screens.inbox import InboxScreen
-from capuchin_yaml.tui.screens.new_talk import NewTalk
 from capuchin_yaml.tui.terminal import sole_terminal
 from capuchin_yaml.tui.widgets.item_detail import ItemDetail
 
@@ -215,24 +212,34 @@ class CapuchinApp(App[int]):
 
     def action_inbox(self) -> None:
         """Open the inbox, at what this conversation waits for."""
+        from capuchin_yaml.tui.screens.inbox import InboxScreen
+
         talk = self.chat.talk
         mine = [r.id for r in self.desk.fleet.waiting() if talk and r.conversation == talk.id]
         self._go_to(InboxScreen(mine[0] if mine else ""))
 
     def action_decided(self) -> None:
         """Open what was decided before."""
+        from capuchin_yaml.tui.screens.decided import DecidedScreen
+
         self._go_to(DecidedScreen())
 
     def action_events(self) -> None:
         """Open the log of the conversation on show."""
+        from capuchin_yaml.tui.screens.events import EventsScreen
+
         self._go_to(EventsScreen(self.chat.talk))
 
     def action_costs(self) -> None:
         """Open the tokens of all conversations."""
+        from capuchin_yaml.tui.screens.costs import CostsScreen
+
         self._go_to(CostsScreen())
 
     def action_agents(self) -> None:
         """Open the list of agents."""
+        from capuchin_yaml.tui.screens.agents import AgentsScreen
+
         self._go_to(AgentsScreen())
 
     def action_palette(self) -> None:
@@ -258,6 +265,8 @@ class CapuchinApp(App[int]):
 
     def action_new_talk(self, agent: str = "") -> None:
         """Open the picker of agents."""
+        from capuchin_yaml.tui.screens.new_talk import NewTalk
+
         if isinstance(self.screen, ChatScreen):
             self.push_screen(NewTalk(self.desk, agent), self._new_talk)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.tui.scenes import SCENES, SIZES, dump
+from tests.tui.screen_page import PAGE, page_text
 
 SCREENS = Path(__file__).with_name("screens")
 
@@ -25,6 +26,12 @@ async def test_a_state_looks_as_it_was_drawn(name: str, size: tuple[int, int]) -
     text = await dump(name, size)
 
     assert text == file_of(name, size).read_text(encoding="utf-8")
+
+
+def test_the_page_shows_the_screens_as_they_are_drawn() -> None:
+    written = PAGE.read_text(encoding="utf-8")
+
+    assert written == page_text(written), "run: python -m tests.tui.screen_page"
 
 
 async def _draw(names: list[str]) -> None:
