@@ -17,7 +17,7 @@ from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.cli.reached import reach
 from capuchin_yaml.cli.supervise import Plan, Running, Supervisor
 from capuchin_yaml.cli.up_log import stop_signals, tell_roster, tell_web_ui
-from capuchin_yaml.tui.app import CapuchinApp
+from capuchin_yaml.tui.app import CapuchinApp, tell_fault
 from capuchin_yaml.tui.gateway import AgentCard
 from capuchin_yaml.tui.notices import NoticeBoard, Option
 from capuchin_yaml.tui.terminal import sole_terminal
@@ -221,7 +221,9 @@ def _show(
                 app.exit(ExitCode.REFUSED)
             raise
 
-    app = CapuchinApp(connect_and_listen, board=board, drafts_file=home.path / "drafts.json")
+    app = CapuchinApp(
+        connect_and_listen, board=board, home=home.path, ends_worker=ready is not None
+    )
     log_file = home.log_dir / "tui.log" if home.log_dir.is_dir() else None
     start_logs(verbose=False, log_file=log_file)
     for number in stop_signals():
@@ -232,6 +234,7 @@ def _show(
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    tell_fault(app, log_file)
     return ExitCode(app.return_code or result or ExitCode.DONE)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
@@ -204,14 +205,20 @@ class Conversation:
             return await self._ended(int(rejected.status or 0))
         return state_from_json(answer)
 
-    async def events(self, since: int = 0) -> list[Event]:
-        """Return the event log from offset `since` on, over all runs.
+    async def events(self, since: int = 0, until: int | None = None) -> list[Event]:
+        """Return the event log from offset `since` on, over all runs, up to `until` (excluded).
 
         Raises:
             ConversationNotFound, ConversationBlocked, WorkerUnavailable, ServerUnavailable:
                 as the names say.
         """
-        return [event async for event in self._new_events(since)]
+        found: list[Event] = []
+        async with aclosing(self._new_events(since)) as events:
+            async for event in events:
+                if until is not None and event.offset >= until:
+                    break
+                found.append(event)
+        return found
 
     async def transcript(self, since: int = 0) -> list[TranscriptEntry]:
         """Return what was said, asked of tools and answered, over all runs.
@@ -264,7 +271,7 @@ class Conversation:
                 return _partial(value)
         return None
 
-    async def _new_events(self, since: int) -> AsyncIterator[Event]:
+    async def _new_events(self, since: int) -> AsyncGenerator[Event, None]:
         async for page in pages(self._link, self.id, contract.EVENTS, "events", since):
             for value in page.entries:
                 yield decode(value)

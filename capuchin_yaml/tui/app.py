@@ -1,4 +1,7 @@
-"""The TUI: one app, a chat and an inbox over one desk. It paints first and connects after."""
+"""The TUI: one app, a chat and other screens over one desk. It paints first and connects after.
+
+Screens that the first frame does not need are imported when they are opened.
+"""
 
 from __future__ import annotations
 
@@ -7,33 +10,35 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import events, on, work
-from textual.app import App, SystemCommand
+from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.screen import Screen
 
 from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.terminal_text import one_line, visible
 from capuchin_yaml.tui import clipboard
-from capuchin_yaml.tui.desk import Connect, Desk, DeskChange, Fault, TalkChanged
+from capuchin_yaml.tui.commands import choosables, run_chosen
+from capuchin_yaml.tui.desk import Connect, Desk, DeskChange, Fault, TalkChanged, What
 from capuchin_yaml.tui.drafts import Drafts
 from capuchin_yaml.tui.draw.bars import short_id
 from capuchin_yaml.tui.draw.rows import Row, row
+from capuchin_yaml.tui.history import History
+from capuchin_yaml.tui.keys import read_keymap
+from capuchin_yaml.tui.model.bench import Bench
 from capuchin_yaml.tui.model.entries import Tone
 from capuchin_yaml.tui.model.guard import Guard
 from capuchin_yaml.tui.model.pasted import clean, hidden_marks
 from capuchin_yaml.tui.notices import NoticeBoard
-from capuchin_yaml.tui.screens.boxes import HelpBox, NameBox, TooSmall
+from capuchin_yaml.tui.screens.boxes import HelpBox, NameBox, QuitBox, TooSmall
 from capuchin_yaml.tui.screens.chat import ChatScreen
+from capuchin_yaml.tui.screens.chooser import Chooser
 from capuchin_yaml.tui.screens.frame import Frame
-from capuchin_yaml.tui.screens.inbox import InboxScreen
-from capuchin_yaml.tui.screens.new_talk import NewTalk
 from capuchin_yaml.tui.terminal import sole_terminal
 from capuchin_yaml.tui.widgets.item_detail import ItemDetail
 
@@ -49,12 +54,16 @@ _INPUTS = (events.Key, events.Paste, events.MouseDown, events.MouseScrollDown, e
 class CapuchinApp(App[int]):
     """The terminal UI over a gateway that `connect` opens once the first frame is painted."""
 
-    ENABLE_COMMAND_PALETTE = True
+    ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = None
     TITLE = "capuchin"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1", "help", "help", id="app.help"),
         Binding("f2", "inbox", "inbox", id="app.inbox"),
+        Binding("f3", "events", "events", id="app.events"),
+        Binding("f4", "costs", "costs", id="app.costs"),
+        Binding("f5", "agents", "agents", id="app.agents"),
+        Binding("ctrl+p", "palette", "every action", id="app.palette", priority=True),
         Binding("ctrl+q", "quit", "quit (talks go on)", id="app.quit", priority=True),
         Binding("ctrl+l", "repaint", "repaint", id="app.repaint", show=False),
         Binding("ctrl+z", "suspend_process", "suspend", id="app.suspend", show=False),
@@ -71,6 +80,8 @@ class CapuchinApp(App[int]):
         agent: str | None = None,
         board: NoticeBoard | None = None,
         drafts_file: Path | None = None,
+        home: Path | None = None,
+        ends_worker: bool = False,
         clock: Callable[[], float] = monotonic,
         poll_s: float = 1.0,
     ) -> None:
@@ -78,13 +89,21 @@ class CapuchinApp(App[int]):
         self.animation_level = "none"
         self.board = board or NoticeBoard()
         self.guard = Guard()
-        self.drafts = Drafts(drafts_file)
+        self.bench = Bench()
+        self.drafts = Drafts(drafts_file or (home / "drafts.json" if home else None))
+        self.history = History(home / "history.jsonl" if home else None)
+        self._keys_file = home / "keys.yaml" if home else None
         self.desk = Desk(connect, self._on_change, clock, poll_s)
         self.started_at = clock()
         self.chat = ChatScreen()
         self._open_first = start
         self._agent_first = agent
+        self._first_words = ""
+        self._after_leaving = "the worker ends with this TUI: they go on with the next `up`"
+        if not ends_worker:
+            self._after_leaving = "they go on without this TUI"
         self._notice: tuple[Row, float] = ((), 0.0)
+        self._was_down = False
         self._is_flush_due = False
         self._last_flush = float("-inf")
         self._flush_s = SLOW_FLUSH_S if os.environ.get("SSH_CONNECTION") else FLUSH_S
@@ -114,6 +133,10 @@ class CapuchinApp(App[int]):
     def on_mount(self) -> None:
         """Paint, then connect."""
         self._leave_on_signals(asyncio.get_running_loop())
+        keymap = read_keymap(self._keys_file)
+        self.set_keymap(dict(keymap.keys))
+        if keymap.problems:
+            self.say("; ".join(keymap.problems), "warn")
         self.push_screen(self.chat)
         self.guard.focus(True, float("-inf"))
         self.set_interval(1.0, self._tick)
@@ -189,13 +212,61 @@ class CapuchinApp(App[int]):
 
     def action_inbox(self) -> None:
         """Open the inbox, at what this conversation waits for."""
-        if isinstance(self.screen, ChatScreen):
-            talk = self.chat.talk
-            mine = [r.id for r in self.desk.fleet.waiting() if talk and r.conversation == talk.id]
-            self.push_screen(InboxScreen(mine[0] if mine else ""))
+        from capuchin_yaml.tui.screens.inbox import InboxScreen
+
+        talk = self.chat.talk
+        mine = [r.id for r in self.desk.fleet.waiting() if talk and r.conversation == talk.id]
+        self._go_to(InboxScreen(mine[0] if mine else ""))
+
+    def action_decided(self) -> None:
+        """Open what was decided before."""
+        from capuchin_yaml.tui.screens.decided import DecidedScreen
+
+        self._go_to(DecidedScreen())
+
+    def action_events(self) -> None:
+        """Open the log of the conversation on show."""
+        from capuchin_yaml.tui.screens.events import EventsScreen
+
+        self._go_to(EventsScreen(self.chat.talk))
+
+    def action_costs(self) -> None:
+        """Open the tokens of all conversations."""
+        from capuchin_yaml.tui.screens.costs import CostsScreen
+
+        self._go_to(CostsScreen())
+
+    def action_agents(self) -> None:
+        """Open the list of agents."""
+        from capuchin_yaml.tui.screens.agents import AgentsScreen
+
+        self._go_to(AgentsScreen())
+
+    def action_palette(self) -> None:
+        """Open every action, conversation and agent by name."""
+
+        def chosen(key: str | None) -> None:
+            if key is not None:
+                run_chosen(self, key)
+
+        if isinstance(self.screen, Frame):
+            self.push_screen(Chooser("actions, conversations, agents", choosables(self)), chosen)
+
+    def to_chat(self) -> None:
+        """Leave whatever full screen lies over the chat."""
+        while isinstance(self.screen, Frame) and self.screen is not self.chat:
+            self.pop_screen()
+
+    def _go_to(self, screen: Frame) -> None:
+        """Show a full screen over the chat, in place of the one that is there."""
+        if isinstance(self.screen, Frame):
+            self.to_chat()
+            self.push_screen(screen)
 
     def action_new_talk(self, agent: str = "") -> None:
         """Open the picker of agents."""
+        from capuchin_yaml.tui.screens.new_talk import NewTalk
+
         if isinstance(self.screen, ChatScreen):
             self.push_screen(NewTalk(self.desk, agent), self._new_talk)
 
@@ -205,7 +276,8 @@ class CapuchinApp(App[int]):
         if len(cards) == 1 and not cards[0].asks_first:
             self.desk.spawn(self._begin_talk(cards[0].name, text))
         else:
-            self.say("pick an agent first; what you wrote stays", "warn")
+            self._first_words = text
+            self.say("pick an agent: what you wrote goes to it")
             self.action_new_talk()
 
     async def _begin_talk(self, agent: str, text: str) -> None:
@@ -220,9 +292,16 @@ class CapuchinApp(App[int]):
             self.chat.send_first(text)
 
     def _new_talk(self, conversation: str | None) -> None:
-        if conversation is not None:
-            self.chat.open(conversation)
-            self.chat.focus_composer()
+        words, self._first_words = self._first_words, ""
+        if conversation is None:
+            if words:
+                self.say("no agent was picked; what you wrote stays")
+            return
+        self._notice = ((), 0.0)
+        self.chat.open(conversation)
+        self.chat.focus_composer()
+        if words:
+            self.chat.send_first(words)
 
     def action_close_talk(self) -> None:
         """End the conversation on show for good, once its agent's name was typed."""
@@ -253,8 +332,9 @@ class CapuchinApp(App[int]):
                 if active.binding.description and active.binding.id
             }
             notes = [
-                "ctrl+p lists every action, closing a talk too. Approvals are answered in "
-                "the inbox (F2) only: open one, read it to its end, then press its key."
+                "ctrl+p lists every action, / in the composer too. Approvals are answered in "
+                "the inbox (F2) only: Enter opens one, read it to its end, then press a or d. "
+                "keys.yaml in the state folder gives actions other keys."
             ]
             self.push_screen(HelpBox([*self.screen.answer_keys(), *sorted(keys.items())], notes))
 
@@ -264,8 +344,18 @@ class CapuchinApp(App[int]):
         self.screen.refresh(repaint=True, layout=True)
 
     async def action_quit(self) -> None:
-        """Leave; conversations go on without the TUI."""
-        self.exit(0)
+        """Leave; while turns run, ask first, and once more pressed it leaves."""
+        fleet = self.desk.fleet
+        running = sum(fleet.status(r) == "thinking" for r in fleet.rows.values())
+        if not running or not isinstance(self.screen, Frame):
+            self.exit(0)
+            return
+
+        def told(leaves: bool | None) -> None:
+            if leaves:
+                self.exit(0)
+
+        self.push_screen(QuitBox(running, self._after_leaving), told)
 
     async def on_unmount(self) -> None:
         """Keep the drafts and let go of the server."""
@@ -273,26 +363,20 @@ class CapuchinApp(App[int]):
         self.drafts.save()
         await self.desk.shut()
 
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Every action, for the palette."""
-        yield SystemCommand("Inbox", "what waits for a person", self.action_inbox)
-        yield SystemCommand("New conversation", "pick an agent", self.action_new_talk)
-        yield SystemCommand("Conversations", "go to the list", self.chat.action_talks)
-        yield SystemCommand("Cancel turn", "end the running turn", self.chat.cancel_turn)
-        yield SystemCommand("Close conversation", "end it for good", self.action_close_talk)
-        yield SystemCommand("Take back", "the last message not sent", self.chat.take_back)
-        yield SystemCommand("Theme", "change the colours", self.action_change_theme)
-        yield SystemCommand("Repaint", "draw the screen again", self.action_repaint)
-        yield SystemCommand("Suspend", "back to the shell; fg returns", self.action_suspend_process)
-        yield SystemCommand("Help", "the keys that act here", self.action_help)
-        yield SystemCommand("Quit", "conversations go on", self.action_quit)
-
     def _on_change(self, change: DeskChange) -> None:
         if isinstance(change, TalkChanged):
             self.chat.take(change)
+        elif change is What.LINK:
+            self._tell_link()
         elif isinstance(change, Fault):
             self.say(f"a fault of this program, it goes on: {change.text}", "bad")
         self._draw_soon()
+
+    def _tell_link(self) -> None:
+        is_up = self.desk.fleet.link.is_up
+        if is_up and self._was_down:
+            self.say("the server is back; nothing was missed", "ok")
+        self._was_down = self.desk.fleet.link.state == "down"
 
     def _draw_soon(self) -> None:
         """Draw at once after a quiet time, else when the frame is due."""
@@ -349,7 +433,7 @@ def run_tui(
     start: str | None = None,
     agent: str | None = None,
     board: NoticeBoard | None = None,
-    drafts_file: Path | None = None,
+    home: Path | None = None,
     log_file: Path | None = None,
 ) -> int:
     """Run the TUI on this terminal until the person leaves, and return the exit code.
@@ -357,11 +441,16 @@ def run_tui(
     `start` opens a conversation by id, `agent` begins one. Whatever else prints while it runs
     goes to `log_file`. Ask `terminal.can_run` first.
     """
-    app = CapuchinApp(connect, start=start, agent=agent, board=board, drafts_file=drafts_file)
+    app = CapuchinApp(connect, start=start, agent=agent, board=board, home=home)
     with sole_terminal(log_file):
         result = app.run()
+    tell_fault(app, log_file)
+    return app.return_code or result or 0
+
+
+def tell_fault(app: CapuchinApp, log_file: Path | None) -> None:
+    """Say on stderr what fault ended the app and where its log is; nothing after a normal end."""
     if app.stopped_by:
         where = f"; details are in {visible(str(log_file))}" if log_file is not None else ""
         sys.stderr.write(f"the TUI ended by a fault ({app.stopped_by}){where}\n")
         sys.stderr.write("conversations go on; drafts are kept\n")
-    return app.return_code or result or 0

@@ -29,14 +29,21 @@ from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.tui.gateway import Broken, Decided, Gateway, Health, Mended, Partial, Pulse
 from capuchin_yaml.tui.model.changes import Change as TalkChange
 from capuchin_yaml.tui.model.changes import HeadChanged, ItemsChanged
-from capuchin_yaml.tui.model.fleet import Fleet
+from capuchin_yaml.tui.model.fleet import Fleet, KnownUsage
 from capuchin_yaml.tui.model.outbox import Outbox, Pending
+from capuchin_yaml.tui.model.settled import settled
 from capuchin_yaml.tui.model.talk import EventsMissing, Talk
+from capuchin_yaml.tui.model.tokens import TokenCount
 
 _log = logging.getLogger(__name__)
 
 POLL_S = 1.0
 AGENTS_S = 5.0
+FIRST_EVENTS = 400
+"""So many of a conversation's newest events are read first; older ones when they are wanted."""
+OLDER_EVENTS = 400
+DECIDED_TALKS = 20
+"""So many conversations are asked for decisions that were made before."""
 HEALTH_LIMIT_S = 0.9
 """A heartbeat without an answer counts as none after this long."""
 _RETRY_S = 1.0
@@ -51,6 +58,7 @@ class What(StrEnum):
     INBOX = "inbox"
     OUTBOX = "outbox"
     AGENTS = "agents"
+    USAGE = "usage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +100,7 @@ class Desk:
         self._watches: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._lanes: dict[str, asyncio.Lock] = {}
+        self._reading: set[str] = set()
         self._last_agents = float("-inf")
 
     def talk(self, conversation: str) -> Talk:
@@ -166,6 +175,63 @@ class Desk:
         if task is not None:
             task.cancel()
         self.fleet.workerless.discard(conversation)
+        self.talk(conversation).is_watched = False
+
+    async def older(self, conversation: str, count: int = OLDER_EVENTS) -> bool:
+        """Read events before those that are known; False when there is nothing to read now.
+
+        Raises:
+            CapuchinError: they could not be read.
+        """
+        talk = self.talk(conversation)
+        until = talk.first_offset
+        if not until or conversation in self._reading:
+            return False
+        self._reading.add(conversation)
+        try:
+            since = max(until - count, 0)
+            found = await self._gateway().events(conversation, since, until)
+        finally:
+            self._reading.discard(conversation)
+        if talk.first_offset == until:
+            self._tell(talk, talk.prepend(found))
+        return True
+
+    async def read_usage(self) -> None:
+        """Ask every listed conversation for its tokens, those first that changed last.
+
+        What cannot be read stays as it was; a later call asks only for what changed since.
+        """
+        rows = sorted(self.fleet.rows.values(), key=lambda r: r.updated_at, reverse=True)
+        for row in rows:
+            known = self.fleet.usage.get(row.id)
+            if known is not None and known.as_of == row.updated_at:
+                continue
+            try:
+                state = await self._gateway().state(row.id)
+            except CapuchinError:
+                continue
+            self.fleet.usage[row.id] = KnownUsage(
+                row.updated_at, TokenCount.of(state.usage), state.model
+            )
+            self._on_change(What.USAGE)
+
+    async def read_decisions(self) -> None:
+        """Read the newest decisions of the conversations that changed last."""
+        rows = sorted(self.fleet.rows.values(), key=lambda r: r.updated_at, reverse=True)
+        for row in rows[:DECIDED_TALKS]:
+            talk = self.fleet.talks.get(row.id)
+            known = self.fleet.past.get(row.id)
+            if (talk is not None and talk.is_live) or (known and known[0] == row.updated_at):
+                continue
+            try:
+                state = await self._gateway().state(row.id)
+                since = max(state.events - FIRST_EVENTS, 0)
+                found = await self._gateway().events(row.id, since, state.events)
+            except CapuchinError:
+                continue
+            self.fleet.past[row.id] = (row.updated_at, tuple(settled(row.id, row.agent, found)))
+            self._on_change(What.INBOX)
 
     def send(self, conversation: str, text: str) -> Pending:
         """Send a message, or hold it while nobody could take it."""
@@ -297,8 +363,10 @@ class Desk:
         while True:
             try:
                 if not learned:
-                    self._tell(talk, talk.learn(await gateway.state(talk.id)))
-                    learned = True
+                    state = await gateway.state(talk.id)
+                    talk.begin_at(state.events - FIRST_EVENTS)
+                    self._tell(talk, talk.learn(state))
+                    learned = talk.is_watched = True
                 async for pulse in gateway.watch(talk.id, talk.next_offset):
                     self._take(talk, pulse)
                 self.fleet.workerless.discard(talk.id)

@@ -12,6 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from capuchin_yaml.events import Choice, Event
 from capuchin_yaml.items import Item
+from capuchin_yaml.messages import Usage
 from capuchin_yaml.spec import JsonValue, VariableSpec
 
 
@@ -95,6 +96,8 @@ class TalkState:
     detail: str = ""
     events: int = 0
     """Events in its log when it told this."""
+    usage: Usage = field(default_factory=Usage)
+    """Tokens of all its model calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +186,9 @@ class Gateway(Protocol):
 
     async def state(self, conversation: str) -> TalkState:
         """One conversation, read from its workflow."""
+
+    async def events(self, conversation: str, since: int, until: int) -> tuple[Event, ...]:
+        """Events from offset `since` up to `until` (excluded), as far as they are kept."""
 
     def watch(self, conversation: str, since: int) -> AsyncIterator[Pulse]:
         """Events from offset `since` on, and partial replies, until the conversation ends."""

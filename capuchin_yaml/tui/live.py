@@ -110,6 +110,10 @@ class LiveGateway:
         """One conversation, read from its workflow."""
         return _state(await self._talk(conversation).state())
 
+    async def events(self, conversation: str, since: int, until: int) -> tuple[Event, ...]:
+        """Events from offset `since` up to `until` (excluded), as far as they are kept."""
+        return tuple(await self._talk(conversation).events(since, until))
+
     async def watch(self, conversation: str, since: int) -> AsyncIterator[Pulse]:
         """Events from `since` on, and partial replies while a turn runs."""
         talk = self._talk(conversation)
@@ -272,4 +276,5 @@ def _state(found: ConversationState) -> TalkState:
         model=definition.model if definition else "",
         detail=found.detail,
         events=found.events,
+        usage=found.usage,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import subprocess
@@ -80,6 +81,46 @@ def noise() -> None:
         subprocess.run(["echo", "STRAY child"], check=False)
 
 
+MESSAGES = 5_000
+CHARS_EACH = 40
+STREAM_PAUSE_S = 0.1
+"""So many characters at each pause: 400 a second, about 100 tokens."""
+_WORDS = "The order was late **and** the parcel came back, so a `refund` is fair.\n\n- one more\n"
+
+
+def long_scene() -> FakeGateway:
+    """One conversation of 5,000 messages, newest first in the list."""
+    fake = FakeGateway(now=datetime.now(UTC))
+    talk = fake.add("billing", id="demo.billing-a91f00", title="a long talk")
+    fake.pin(talk)
+    for n in range(MESSAGES // 2):
+        fake.turn(talk, f"message {n}")
+        fake.say(talk, f"**reply** {n}\n\n- one\n- two\n\n```\ncode = {n}\n```\n")
+        fake.end(talk)
+    return fake
+
+
+async def stream(fake: FakeGateway) -> None:
+    """Let the agent write for ever, about 100 tokens a second."""
+    talk = fake.talks["demo.billing-a91f00"]
+    fake.turn(talk, "write")
+    text = ""
+    while True:
+        for n in range(0, 9_000, CHARS_EACH):
+            await asyncio.sleep(STREAM_PAUSE_S)
+            text = (_WORDS * 130)[: n + CHARS_EACH]
+            fake.stream(talk, text)
+        fake.say(talk, text)
+
+
+async def lose(fake: FakeGateway) -> None:
+    """Lose the server after a while, and write down when."""
+    mark = Path(os.environ["TUI_MARK"])
+    await asyncio.sleep(3.0)
+    await asyncio.to_thread(mark.write_text, str(time.monotonic()))
+    fake.is_up = False
+
+
 def fault(self: ChatScreen) -> None:
     """Break the drawing once a conversation is on show."""
     if self.talk is not None:
@@ -89,16 +130,25 @@ def fault(self: ChatScreen) -> None:
 def main() -> int:
     """Run one scene."""
     which = sys.argv[1] if len(sys.argv) > 1 else "demo"
+    beside: list[asyncio.Task[None]] = []
 
     async def connect() -> Gateway:
         if which == "noise":
             threading.Thread(target=noise, daemon=True).start()
-        return scene()
+        if which in ("long", "stream", "older"):
+            fake = long_scene()
+            if which == "stream":
+                beside.append(asyncio.create_task(stream(fake)))
+            return fake
+        fake = scene()
+        if which == "loss":
+            beside.append(asyncio.create_task(lose(fake)))
+        return fake
 
     if which == "fault":
         ChatScreen.draw = fault  # type: ignore[method-assign]  # what this scene is about
     log = Path(os.environ["TUI_LOG"]) if "TUI_LOG" in os.environ else None
-    start = "demo.billing-a91f00" if which != "empty" else None
+    start = "demo.billing-a91f00" if which not in ("empty", "long") else None
     return run_tui(connect, start=start, log_file=log)
 
 

@@ -11,8 +11,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from capuchin_yaml.errors import ConversationNotFound, NotSent, RequestRefused, ServerUnavailable
-from capuchin_yaml.events import Choice, Event, ItemDecided, ItemKind, decode
+from capuchin_yaml.events import Choice, Event, ItemDecided, ItemKind, UsageRecorded, decode
 from capuchin_yaml.items import Item
+from capuchin_yaml.messages import Usage
 from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.tui.gateway import (
     AgentCard,
@@ -54,6 +55,17 @@ class FakeTalk:
         old.set()
 
 
+def usage_of(log: list[Event]) -> Usage:
+    """The tokens of a log."""
+    used = [e for e in log if isinstance(e, UsageRecorded)]
+    return Usage(
+        sum(e.input_tokens for e in used),
+        sum(e.output_tokens for e in used),
+        sum(e.cache_read_tokens for e in used),
+        sum(e.cache_write_tokens for e in used),
+    )
+
+
 class FakeGateway:
     """The gateway Protocol, driven by the test instead of a server."""
 
@@ -72,6 +84,8 @@ class FakeGateway:
         self.closed: list[str] = []
         self.started: list[tuple[str, dict[str, JsonValue], dict[str, JsonValue]]] = []
         self.refuse_sends: str = ""
+        self.pages: list[tuple[int, int]] = []
+        """Every page of older events that was asked for."""
         self.answers_decisions = True
         """False: a decision is recorded, but its event is left to the test."""
         self._seen_ids: set[str] = set()
@@ -132,6 +146,18 @@ class FakeGateway:
         """So much of the reply has come in."""
         talk.partial = Partial(attempt, 0, text)
         talk.wake()
+
+    def spend(self, talk: FakeTalk, tokens: int, model: str = "") -> None:
+        """A model call used so many tokens in, and a tenth of them out."""
+        self.emit(
+            talk,
+            "usage_recorded",
+            model=model or talk.model,
+            input_tokens=tokens,
+            output_tokens=tokens // 10,
+            cache_read_tokens=0,
+            cache_write_tokens=0,
+        )
 
     def end(self, talk: FakeTalk, outcome: str = "answered", detail: str = "") -> None:
         """The turn is over."""
@@ -303,7 +329,14 @@ class FakeGateway:
             definition_hash="3f2a91bc" * 8,
             model=talk.model,
             events=len(talk.log),
+            usage=usage_of(talk.log),
         )
+
+    async def events(self, conversation: str, since: int, until: int) -> tuple[Event, ...]:
+        """A part of the log."""
+        self._check()
+        self.pages.append((since, until))
+        return tuple(self._talk(conversation).log[since:until])
 
     async def watch(self, conversation: str, since: int) -> AsyncIterator[Pulse]:
         """The log from `since` on, partial replies, and the loss of the server."""

@@ -354,6 +354,39 @@ async def test_with_one_agent_the_first_message_starts_the_conversation(fake: Fa
         assert composer(app).text == ""
 
 
+async def test_the_words_written_before_an_agent_was_picked_are_its_first_message(
+    fake: FakeGateway,
+) -> None:
+    fake.cards = (AgentCard("billing"), AgentCard("sales"))
+    async with running(fake) as (app, pilot):
+        await until(pilot, lambda: app.desk.fleet.agents)
+        composer(app).text = "refund A-1001"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, NewTalk))
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: "┃ refund A-1001" in text_of(app))
+
+        assert [a for a, _, _ in fake.started] == ["sales"]
+        assert [t for _, t in fake.sent] == ["refund A-1001"]
+        assert composer(app).text == ""
+        assert "pick an agent" not in text_of(app)
+        assert "no conversation is open" not in text_of(app)
+
+
+async def test_words_stay_when_no_agent_is_picked(fake: FakeGateway) -> None:
+    fake.cards = (AgentCard("billing"), AgentCard("sales"))
+    async with running(fake) as (app, pilot):
+        await until(pilot, lambda: app.desk.fleet.agents)
+        composer(app).text = "refund A-1001"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, NewTalk))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.chat)
+
+        assert composer(app).text == "refund A-1001"
+        assert fake.started == []
+
+
 async def test_notices_of_the_program_are_shown_and_take_no_focus(
     fake: FakeGateway, talk: FakeTalk
 ) -> None:
@@ -395,10 +428,14 @@ async def test_five_thousand_messages_open_at_once(fake: FakeGateway, talk: Fake
         await until(pilot, lambda: app.desk.talk(talk.id).is_current)
         pane = transcript(app)
         await until(pilot, lambda: "reply 2499" in text_of(app))
-        drawn = len(pane._drawn)
-
+        assert len(pane.talk.entries) < 400
+        while pane.talk.first_offset:
+            await app.desk.older(talk.id, 4000)
+            await pilot.pause(0.15)
+        await until(pilot, lambda: "reply 2499" in text_of(app))
         assert len(pane.talk.entries) > 5000
-        assert drawn < 60
+        assert pane.following
+        assert len(pane._drawn) < 60
 
 
 async def test_everything_can_be_selected_and_copied(

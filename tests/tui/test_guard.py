@@ -9,7 +9,7 @@ import pytest
 
 from capuchin_yaml.items import Item
 from capuchin_yaml.tui.model.answers import ANSWERS, answers, must_type_name
-from capuchin_yaml.tui.model.guard import FOCUS_S, QUIET_S, SETTLE_S, Guard, Shown
+from capuchin_yaml.tui.model.guard import FOCUS_S, HOLD_S, QUIET_S, SETTLE_S, Guard, Shown
 
 ONE = Shown("c:a1", "d1", 1, 10)
 STORMS = 3_000
@@ -242,3 +242,35 @@ class Storm:
         refusal = self._guard.refusal(self._facts.shown, at)
         assert refusal or self._facts.allows(self._facts.shown, at)
         self.passed += refusal is None
+
+
+def test_ten_thousand_storms_of_input_decide_nothing() -> None:
+    """Keys, pastes, clicks, focus changes and stalls in a row, around items that arrive."""
+    pressed = 0
+    for seed in range(10_000):
+        chance = random.Random(seed)
+        guard, read, now = Guard(), 100.0, 100.0
+        shown: Shown | None = None
+        held: list[tuple[float, int]] = []
+        arrivals = {chance.randrange(1, 24), chance.randrange(1, 24)}
+        for n in range(25):
+            now = max(now, read)
+            if chance.random() < 0.15:
+                # The program stalls: what is read meanwhile is handled after the screen changed.
+                now += chance.choice([0.05, 0.2, 0.6])
+            if n in arrivals:
+                shown = Shown("i", f"d{n}", n, chance.randint(1, 30))
+                guard.show(shown)
+            if shown is not None and chance.random() < 0.7:
+                guard.painted(shown, 0, chance.choice([1, shown.lines]), now)
+            if chance.random() < 0.1:
+                guard.focus(chance.random() < 0.5, read)
+            guard.input(read)
+            if n and chance.random() < 0.6:
+                pressed += 1
+                if guard.refusal(shown, read) is None:
+                    held.append((now, guard.inputs))
+            # The next input comes in a row with this one, however late it is handled.
+            read += chance.choice([0.0, 0.001, 0.02, HOLD_S / 2, 0.15, 0.25])
+            assert not [1 for _, count in held if count == guard.inputs], f"storm {seed}"
+    assert pressed > 100_000

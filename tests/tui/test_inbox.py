@@ -187,7 +187,7 @@ async def test_the_exact_text_is_one_key_away(fake: FakeGateway, talk: FakeTalk)
     async with running(fake, start=talk.id) as (app, pilot):
         await open_first(app, pilot)
         assert '"a": 1.0,' in text_of(app)
-        await pilot.press("e")
+        await pilot.press("v")
         await until(pilot, lambda: '{"a":1.0,"b":"x  y"}' in text_of(app))
 
         assert "every byte as it is sent" in text_of(app)

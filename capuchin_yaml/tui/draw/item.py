@@ -44,7 +44,7 @@ def item_rows(item: Item, width: int, *, agent: str, version: str, exact: bool) 
     out += _fact("agent", name, width)
     out += _fact("talk", item.conversation, width)
     if item.tool or item.arguments:
-        how = "every byte as it is sent" if exact else "laid out · e shows the exact text"
+        how = "every byte as it is sent" if exact else "laid out · v shows the exact text"
         out += [(), _section("arguments", width, how)]
         draw = exact_rows if exact else argument_rows
         out += draw(item.arguments or "{}", width)
@@ -71,11 +71,17 @@ def question_rows(question: Question, width: int) -> list[Row]:
     return [*out, (), clip((Piece("─ end of the question", "muted"),), width)]
 
 
-def item_line(item: InboxRow | Item, width: int, now: datetime) -> list[Row]:
-    """An item as two rows of a list."""
+def item_line(
+    item: InboxRow | Item, width: int, now: datetime, mark: str = "", state: str = ""
+) -> list[Row]:
+    """An item as two rows of a list, with its mark and a word on how it stands."""
     what = one_line(item.tool or item.title, 80)
     wait = since(item.requested_at, now)
-    left = (Piece("▲ ", "warn"), Piece(what, "tool"))
+    glyph = Piece("○ ", "muted") if state else Piece("▲ ", "warn")
+    marked = (Piece(f"{mark} ", "accent"),) if mark else ()
+    left = (*marked, glyph, Piece(what, "tool"))
+    if state:
+        wait = f"{state} · {wait}"
     first = clip(left, max(width - len(wait) - 1, 8))
     pad = width - sum(len(p.text) for p in first) - len(wait)
     head = (*first, Piece(" " * pad + wait, "muted")) if pad > 0 else first

@@ -39,6 +39,22 @@ def plain(pieces: Iterable[Piece]) -> str:
     return "".join(p.text for p in pieces)
 
 
+def occurrences(text: str, needle: str) -> list[tuple[int, int]]:
+    """Where `needle` is in `text`, by characters, whatever the case of its letters."""
+    if not needle:
+        return []
+    low, wanted = text.lower(), needle.lower()
+    if len(low) != len(text):
+        # Why: a few letters change their length in lower case, and places would be wrong.
+        low, wanted = text, needle
+    found: list[tuple[int, int]] = []
+    at = low.find(wanted)
+    while at >= 0:
+        found.append((at, at + len(wanted)))
+        at = low.find(wanted, at + len(wanted))
+    return found
+
+
 def cells(pieces: Iterable[Piece]) -> int:
     """Columns that a row takes."""
     return sum(cell_len(p.text) for p in pieces)

@@ -21,6 +21,8 @@ class Answer:
     """What a box asks for before it is sent: a reason that may be empty, a result that must not."""
     runs_tool: bool = False
     """Whether the tool runs by it, so that a destructive one has its name typed."""
+    is_for_all: bool = False
+    """Whether it answers every item that would run the very same call."""
 
 
 ANSWERS: Mapping[str, tuple[Answer, ...]] = {

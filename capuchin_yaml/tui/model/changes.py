@@ -14,6 +14,13 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
+class Prepended:
+    """So many older entries were put before the first; all others are new objects."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Replaced:
     """The entry at `index` is another one now."""
 
@@ -35,4 +42,4 @@ class ItemsChanged:
     """An item opened, changed its revision or was decided."""
 
 
-Change: TypeAlias = Added | Replaced | ReplyGrew | HeadChanged | ItemsChanged
+Change: TypeAlias = Added | Prepended | Replaced | ReplyGrew | HeadChanged | ItemsChanged

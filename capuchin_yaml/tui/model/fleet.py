@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from capuchin_yaml.tui.gateway import AgentCard, Health, InboxRow, TalkRow
+from capuchin_yaml.tui.model.settled import Settled, settled
 from capuchin_yaml.tui.model.talk import Talk
+from capuchin_yaml.tui.model.tokens import TokenCount
 
 ATTENTION = ("waiting", "blocked", "failed", "thinking", "idle", "closed")
 """Statuses in the order in which they want a person."""
@@ -44,6 +46,15 @@ class Link:
         return "" if self.has_worker else "no worker is running"
 
 
+@dataclass(frozen=True, slots=True)
+class KnownUsage:
+    """Tokens of a conversation as it told them when its row said `as_of`."""
+
+    as_of: str
+    tokens: TokenCount
+    model: str
+
+
 @dataclass(slots=True)
 class Fleet:
     """What the polls and watches have told so far."""
@@ -53,6 +64,9 @@ class Fleet:
     agents: tuple[AgentCard, ...] = ()
     link: Link = Link()
     talks: dict[str, Talk] = field(default_factory=dict)
+    usage: dict[str, KnownUsage] = field(default_factory=dict)
+    past: dict[str, tuple[str, tuple[Settled, ...]]] = field(default_factory=dict)
+    """Decisions of conversations that are not watched, with what their row said then."""
     workerless: set[str] = field(default_factory=set)
     """Conversations whose watch found that no worker takes up their work: the server counts a
     worker as there for a minute after its end."""
@@ -99,7 +113,7 @@ class Fleet:
     def status(self, row: TalkRow) -> str:
         """The newest status known of a row: its watch knows before the list does."""
         talk = self.talks.get(row.id)
-        if talk is not None and talk.is_current:
+        if talk is not None and talk.is_live:
             return talk.status
         return "waiting" if row.waiting and row.status not in ("closed", "failed") else row.status
 
@@ -123,7 +137,7 @@ class Fleet:
         """What waits for a person: the nearest deadline first, then the longest wait."""
         rows = dict(self.inbox)
         for talk in self.talks.values():
-            if not talk.is_current:
+            if not talk.is_live:
                 continue
             for row in [r for r in rows.values() if r.conversation == talk.id]:
                 if row.id not in talk.items:
@@ -145,6 +159,16 @@ class Fleet:
                     revision=item.revision,
                 )
         return sorted(rows.values(), key=lambda r: (r.due is None, r.due or "", r.requested_at))
+
+    def decided(self) -> list[Settled]:
+        """Every decision that is known, the newest first."""
+        found: dict[tuple[str, int], Settled] = {}
+        for _, decisions in self.past.values():
+            found.update({(d.conversation, d.decision.offset): d for d in decisions})
+        for talk in self.talks.values():
+            for d in settled(talk.id, talk.agent, talk.log):
+                found[d.conversation, d.decision.offset] = d
+        return sorted(found.values(), key=lambda d: d.decision.time, reverse=True)
 
 
 def _rank(status: str) -> int:

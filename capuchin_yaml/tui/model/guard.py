@@ -107,6 +107,16 @@ class Guard:
             return "keys came just before: wait a moment"
         return None
 
+    def bulk_refusal(self) -> str | None:
+        """Why the newest input may not begin something for many items; None when it may."""
+        if self._focused_at is None:
+            return "the terminal does not have the focus"
+        if self._last_input - self._focused_at <= FOCUS_S:
+            return "the terminal has only just got the focus: wait a moment"
+        if self._last_input - self._input_before <= QUIET_S:
+            return "keys came just before: wait a moment"
+        return None
+
     def armed(self, now: float) -> bool:
         """Whether a key that came now would be let through; for showing, never for deciding."""
         return (

@@ -38,13 +38,14 @@ class Pasted:
 
     texts: dict[int, str] = field(default_factory=dict)
 
-    def hold(self, text: str) -> str:
-        """Keep a text and return the mark that stands for it."""
+    def hold(self, text: str, name: str = "") -> str:
+        """Keep a text and return the mark that stands for it, with its name if it has one."""
         number = len(self.texts) + 1
         self.texts[number] = text
         lines = text.count("\n") + 1
         size = len(text.encode("utf-8", "surrogatepass"))
-        return f"⟦paste {number}· {lines:,} lines, {max(size // 1024, 1):,} KB⟧"
+        label = f"{name.replace('⟧', '')}, " if name else ""
+        return f"⟦paste {number}· {label}{lines:,} lines, {max(size // 1024, 1):,} KB⟧"
 
     def expand(self, draft: str) -> str:
         """The draft with every mark replaced by the text it stands for."""

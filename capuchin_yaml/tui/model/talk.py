@@ -6,7 +6,7 @@ Only what the workflow said changes the picture; nothing is drawn before it happ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,6 +37,7 @@ from capuchin_yaml.tui.model.changes import (
     Change,
     HeadChanged,
     ItemsChanged,
+    Prepended,
     Replaced,
     ReplyGrew,
 )
@@ -49,6 +50,7 @@ from capuchin_yaml.tui.model.entries import (
     ToolCard,
     UserSaid,
 )
+from capuchin_yaml.tui.model.tokens import TokenCount
 
 
 class EventsMissing(CapuchinError):
@@ -58,20 +60,6 @@ class EventsMissing(CapuchinError):
         super().__init__(f"event {since} was expected and event {got} came")
         self.since = since
         self.got = got
-
-
-@dataclass(slots=True)
-class TokenCount:
-    """Tokens of the whole conversation, in classes that never overlap."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_tokens: int = 0
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.input_tokens + self.output_tokens + self.cache_tokens
 
 
 _VERDICTS: Mapping[str, CardState] = {"deny": "denied", "invalid": "invalid"}
@@ -111,6 +99,13 @@ class Talk:
     next_offset: int = 0
     known_events: int = 0
     """Events that its log is known to have; fewer are applied while it is being read."""
+    log: list[Event] = field(default_factory=list)
+    """The events applied so far, from `first_offset` on."""
+    first_offset: int = 0
+    """Older events were not read yet."""
+    is_watched: bool = True
+    """Whether its events come in; without that, lists know better."""
+    _usage_at: int = 0
     _card_at: dict[str, int] = field(default_factory=dict)
     _open_calls: set[str] = field(default_factory=set)
     """Calls whose result was not seen yet."""
@@ -124,7 +119,12 @@ class Talk:
     @property
     def is_current(self) -> bool:
         """Whether all that is known to have happened is applied."""
-        return self.next_offset > 0 and self.next_offset >= self.known_events
+        return self.next_offset > self.first_offset and self.next_offset >= self.known_events
+
+    @property
+    def is_live(self) -> bool:
+        """Whether this picture is newer than any list."""
+        return self.is_current and (self.is_watched or self.is_over)
 
     @property
     def is_over(self) -> bool:
@@ -147,7 +147,29 @@ class Talk:
         if event.offset > self.next_offset:
             raise EventsMissing(self.next_offset, event.offset)
         self.next_offset = event.offset + 1
+        self.log.append(event)
         return _HANDLERS.get(type(event), Talk._on_other)(self, event)
+
+    def begin_at(self, offset: int) -> None:
+        """Read the log from here on; what is older comes by `prepend` when it is wanted."""
+        if not self.log:
+            self.first_offset = self.next_offset = max(offset, 0)
+
+    def prepend(self, older: Sequence[Event]) -> list[Change]:
+        """Take events that end where the log begins; none says that no older ones are kept."""
+        if not older:
+            self.first_offset = 0
+            return [HeadChanged()]
+        whole = Talk(self.id, first_offset=older[0].offset, next_offset=older[0].offset)
+        for event in (*older, *self.log):
+            if event.offset > whole.next_offset:
+                whole.skip_to(event.offset)
+            whole.apply(event)
+        added = len(whole.entries) - len(self.entries)
+        self.entries, self._card_at = whole.entries, whole._card_at
+        self.decided = whole.decided
+        self.log, self.first_offset = whole.log, whole.first_offset
+        return [Prepended(added), HeadChanged()]
 
     def skip_to(self, offset: int) -> list[Change]:
         """Go on after events that are no longer kept."""
@@ -178,6 +200,7 @@ class Talk:
         if state.events < self.next_offset:
             return [HeadChanged()]
         self.status, self.detail = state.status, state.detail
+        self.usage, self._usage_at = TokenCount.of(state.usage), state.events
         self.queued = list(state.queued)
         self.items = {i.id: i for i in state.items}
         return [HeadChanged(), ItemsChanged()]
@@ -334,9 +357,8 @@ class Talk:
         return self._add(Mark(event.time, f"limit reached: {event.limit} {event.value}", "warn"))
 
     def _on_usage(self, event: UsageRecorded) -> list[Change]:
-        self.usage.input_tokens += event.input_tokens
-        self.usage.output_tokens += event.output_tokens
-        self.usage.cache_tokens += event.cache_read_tokens + event.cache_write_tokens
+        if event.offset >= self._usage_at:
+            self.usage.record(event)
         return [HeadChanged()]
 
     def _on_rolled(self, event: RolledOver) -> list[Change]:

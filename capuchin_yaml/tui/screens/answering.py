@@ -11,7 +11,7 @@ from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.items import Item
 from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.draw.rows import Piece, Row, row
-from capuchin_yaml.tui.model.answers import Answer, answers, must_type_name
+from capuchin_yaml.tui.model.answers import Answer, must_type_name
 from capuchin_yaml.tui.model.guard import HOLD_S, QUIET_S, Shown
 from capuchin_yaml.tui.model.verdict import answered
 from capuchin_yaml.tui.notices import Question
@@ -78,7 +78,7 @@ class Answering:
             self._hold(shown, lambda: self._answer_question(question, key))
             return
         item = screen.item
-        answer = next((a for a in answers(item) if a.key == key), None) if item else None
+        answer = next((a for a in screen.answers(item) if a.key == key), None) if item else None
         if item is None or answer is None:
             return
         if (item.id, item.digest) in self._sending:
@@ -92,13 +92,14 @@ class Answering:
         if screen.question is not None:
             return [(o.key, one_line(o.label, 60)) for o in screen.question.options]
         item = screen.item
-        return [(a.key, a.label) for a in answers(item)] if item is not None else []
+        return [(a.key, a.label) for a in screen.answers(item)] if item is not None else []
 
     def _why_not(self, now: float) -> str:
         screen = self._screen
         guard = screen.capuchin.guard
         if screen.focused is not screen.detail:
-            return "Enter opens it"
+            first = self.labels()[:1]
+            return f"Enter opens it, then {first[0][0]}" if first else "Enter opens it"
         if guard.unseen:
             return f"{guard.unseen} more lines to read (space)"
         link = self._link_refusal()
@@ -175,7 +176,10 @@ class Answering:
             self._say("not sent: it changed meanwhile, read it again", "warn")
             return
         self._sending.add((item.id, item.digest))
-        self._screen.desk.spawn(self._decide(item, answer, reason, result))
+        if answer.is_for_all:
+            self._screen.desk.spawn(self._approve_all(item))
+        else:
+            self._screen.desk.spawn(self._decide(item, answer, reason, result))
         self._screen.draw_facts()
 
     async def _decide(self, item: Item, answer: Answer, reason: str, result: str) -> None:
@@ -187,6 +191,14 @@ class Answering:
         else:
             if not decided.accepted:
                 app.say(answered(decided, app.user), "warn")
+        finally:
+            self._sending.discard((item.id, item.digest))
+            if self._screen.is_mounted:
+                self._screen.draw()
+
+    async def _approve_all(self, item: Item) -> None:
+        try:
+            await self._screen.bulk.approve_identical(item)
         finally:
             self._sending.discard((item.id, item.digest))
             if self._screen.is_mounted:

@@ -76,7 +76,7 @@ class NameBox(ModalScreen[bool]):
 
     CSS_PATH = "boxes.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "back", id="box.back"),
+        Binding("escape", "back", "back", id="name.back"),
     ]
 
     def __init__(self, name: str, title: str) -> None:
@@ -110,6 +110,42 @@ class NameBox(ModalScreen[bool]):
 
     def action_back(self) -> None:
         """Decide nothing."""
+        self.dismiss(False)
+
+
+class QuitBox(ModalScreen[bool]):
+    """Whether to leave while turns run; staying is what every other key does."""
+
+    CSS_PATH = "boxes.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l,ctrl+q", "leave", "leave", id="quit.leave", priority=True),
+        Binding("escape", "stay", "stay", id="quit.stay"),
+    ]
+
+    def __init__(self, running: int, then: str) -> None:
+        super().__init__()
+        self._turns = running
+        self._then = then
+
+    def compose(self) -> ComposeResult:
+        """What runs, and the keys."""
+        with Vertical(id="box"):
+            yield Lines(id="title")
+            yield Lines(id="keys")
+
+    def on_mount(self) -> None:
+        """Fill it."""
+        turns = "1 turn runs" if self._turns == 1 else f"{self._turns} turns run"
+        title = _title(turns, self._then, self.app.size.width)
+        self.query_one("#title", Lines).set_rows(title)
+        self.query_one("#keys", Lines).set_rows([row("l leaves · Esc stays", "strong")])
+
+    def action_leave(self) -> None:
+        """Leave."""
+        self.dismiss(True)
+
+    def action_stay(self) -> None:
+        """Stay."""
         self.dismiss(False)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -18,7 +18,9 @@ from capuchin_yaml.tui.draw.rows import Row, row
 from capuchin_yaml.tui.gateway import TalkRow
 from capuchin_yaml.tui.model.changes import Change
 from capuchin_yaml.tui.model.talk import Talk
+from capuchin_yaml.tui.screens.finding import Finding
 from capuchin_yaml.tui.screens.frame import Frame
+from capuchin_yaml.tui.screens.writing import Writing
 from capuchin_yaml.tui.widgets.composer import Composer
 from capuchin_yaml.tui.widgets.lines import Lines
 from capuchin_yaml.tui.widgets.picklist import Pick, PickList
@@ -39,6 +41,35 @@ class ChatScreen(Frame):
         Binding("slash", "filter", "filter", show=False, id="chat.filter"),
         Binding("escape", "compose", "composer", show=False, id="chat.compose"),
         Binding("ctrl+c", "interrupt", "copy or cancel", show=False, id="chat.copy"),
+        Binding("ctrl+f", "find", "find", id="chat.find", priority=True),
+        Binding("ctrl+r", "history", "messages sent before", id="chat.history", priority=True),
+        Binding("ctrl+g", "editor", "external editor", id="chat.editor", priority=True),
+        Binding(
+            "ctrl+pageup",
+            "neighbour(-1)",
+            "conversation above",
+            show=False,
+            id="chat.previous",
+            priority=True,
+        ),
+        Binding(
+            "ctrl+pagedown",
+            "neighbour(1)",
+            "conversation below",
+            show=False,
+            id="chat.next",
+            priority=True,
+        ),
+        *(
+            Binding(
+                str(n),
+                f"nth({n})",
+                f"conversation {n} of the list (not in text)",
+                show=False,
+                id=f"chat.nth{n}",
+            )
+            for n in range(1, 10)
+        ),
     ]
 
     def __init__(self) -> None:
@@ -46,6 +77,8 @@ class ChatScreen(Frame):
         self.talk: Talk | None = None
         self._changes: list[Change] = []
         self._first_press: tuple[str, float] = ("", float("-inf"))
+        self._writing = Writing(self)
+        self._finding = Finding(self)
 
     def compose(self) -> ComposeResult:
         """The panes."""
@@ -60,6 +93,12 @@ class ChatScreen(Frame):
                 yield Lines(id="pill")
                 yield Lines(id="queue")
                 yield Lines(id="strip")
+                yield Input(
+                    placeholder="find · Enter or up: older · down: newer · Esc closes",
+                    id="find",
+                    compact=True,
+                )
+                yield PickList(id="menu", height=1)
                 yield Composer(self.capuchin.drafts.pasted, id="composer")
         yield Lines(id="status")
 
@@ -68,6 +107,9 @@ class ChatScreen(Frame):
         composer = self.query_one(Composer)
         composer.accept = self._submit
         composer.focus()
+        self.query_one("#find").display = False
+        menu = self.query_one("#menu", PickList)
+        menu.display, menu.can_focus = False, False
         self.draw()
 
     def on_resize(self) -> None:
@@ -87,6 +129,7 @@ class ChatScreen(Frame):
         elif composer.text.strip() and not drafts.get(conversation).strip():
             # Words written before any conversation was open belong to the first one.
             drafts.put(conversation, composer.text)
+        drafts.put("", "")
         self.talk = self.desk.attach(conversation)
         self._changes.clear()
         self.query_one(Transcript).show(self.talk)
@@ -110,15 +153,22 @@ class ChatScreen(Frame):
         if self.talk is not None and change.talk == self.talk.id:
             self._changes.extend(change.changes)
 
+    def take_now(self) -> None:
+        """Bring the transcript up to date."""
+        if self._changes:
+            changes, self._changes = self._changes, []
+            self.query_one(Transcript).take(changes)
+        transcript = self.query_one(Transcript)
+        if self.talk is not None and self.talk.first_offset and not transcript.max_scroll_y:
+            self._read_older()
+
     def draw(self) -> None:
         """Bring everything up to date."""
         if not self.is_mounted:
             return
         talk, fleet, now = self.talk, self.desk.fleet, self.now()
         self.draw_frame(talk)
-        if self._changes:
-            changes, self._changes = self._changes, []
-            self.query_one(Transcript).take(changes)
+        self.take_now()
         pending = self.desk.outbox.of(talk.id) if talk else []
         queue = queue_rows(talk.queued if talk else [], pending)
         if len(queue) > _QUEUE_ROWS:
@@ -180,6 +230,17 @@ class ChatScreen(Frame):
             ]
         self.query_one("#pill", Lines).set_rows(rows)
 
+    @on(Transcript.OlderWanted)
+    def _read_older(self) -> None:
+        if self.talk is not None and self.talk.is_current:
+            self.desk.spawn(self._older(self.talk.id))
+
+    async def _older(self, conversation: str) -> None:
+        try:
+            await self.desk.older(conversation)
+        except CapuchinError as error:
+            self.capuchin.say(f"older messages could not be read: {error}", "bad")
+
     @on(Transcript.CopyWanted)
     def _copy(self, event: Transcript.CopyWanted) -> None:
         self.capuchin.copy_to_clipboard(event.text)
@@ -202,6 +263,7 @@ class ChatScreen(Frame):
             self.capuchin.say(f"this conversation is {talk.status}; the draft stays", "warn")
             return False
         self.desk.send(talk.id, text)
+        self.capuchin.history.add(text)
         self.capuchin.drafts.put(talk.id, "")
         self.query_one(Transcript).action_follow()
         return True
@@ -214,6 +276,54 @@ class ChatScreen(Frame):
     def _drafted(self) -> None:
         talk = self.talk.id if self.talk else ""
         self.capuchin.drafts.put(talk, self.query_one(Composer).text)
+        self._writing.refresh()
+
+    @on(Composer.Suggested)
+    def _suggestion_key(self, event: Composer.Suggested) -> None:
+        self._writing.key(event.step)
+
+    @on(PickList.Opened, "#menu")
+    def _suggestion_clicked(self, event: PickList.Opened) -> None:
+        self._writing.take(event.key)
+
+    @on(Composer.LookBack)
+    def _look_back(self, event: Composer.LookBack) -> None:
+        self._writing.look_back(event.step)
+
+    @on(Input.Submitted, "#find")
+    def _find_older(self) -> None:
+        self._finding.go(-1)
+
+    def on_key(self, event: events.Key) -> None:
+        """In the line for finding, up and down go to the places found."""
+        if self.focused is self._finding.box and event.key in ("up", "down"):
+            event.stop()
+            self._finding.go(-1 if event.key == "up" else 1)
+
+    def action_find(self) -> None:
+        """Look for a text in this conversation."""
+        self._finding.open()
+
+    def action_history(self) -> None:
+        """Search the messages sent before."""
+        self._writing.search()
+
+    def action_editor(self) -> None:
+        """Write the draft in an editor."""
+        self._writing.edit()
+
+    def action_neighbour(self, step: int) -> None:
+        """Show the conversation above or below in the list."""
+        keys = self.query_one("#talks", PickList).keys
+        if keys:
+            here = keys.index(self.talk.id) if self.talk and self.talk.id in keys else -1
+            self.open(keys[min(max(here + step, 0), len(keys) - 1)])
+
+    def action_nth(self, place: int) -> None:
+        """Show a conversation by its place in the list."""
+        keys = self.query_one("#talks", PickList).keys
+        if place <= len(keys):
+            self.open(keys[place - 1])
 
     @on(Composer.TakeBack)
     def take_back(self) -> None:
@@ -229,7 +339,14 @@ class ChatScreen(Frame):
 
     @on(Composer.Interrupted)
     def _interrupted(self, event: Composer.Interrupted) -> None:
+        if event.key == "esc" and (self._writing.close() or self._close_find()):
+            return
         self._interrupt(event.key)
+
+    def _close_find(self) -> bool:
+        was_open = bool(self._finding.box.display)
+        self._finding.close()
+        return was_open
 
     def action_interrupt(self) -> None:
         """Copy what is selected, else count as one of two presses that cancel the turn."""
@@ -283,6 +400,7 @@ class ChatScreen(Frame):
     def action_compose(self) -> None:
         """Clear the filter and go to the composer."""
         self.query_one("#filter", Input).value = ""
+        self._close_find()
         self._close_side()
         self.query_one(Composer).focus()
 

@@ -8,12 +8,13 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.widgets import Input
 
 from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.items import Item
 from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.draw.bars import status_row
-from capuchin_yaml.tui.draw.clock import since
+from capuchin_yaml.tui.draw.clock import clock_time, since
 from capuchin_yaml.tui.draw.item import (
     deadline,
     item_line,
@@ -24,10 +25,12 @@ from capuchin_yaml.tui.draw.item import (
 )
 from capuchin_yaml.tui.draw.rows import Piece, Row, row, wrap
 from capuchin_yaml.tui.gateway import InboxRow
-from capuchin_yaml.tui.model.answers import answers
+from capuchin_yaml.tui.model.answers import Answer, answers
+from capuchin_yaml.tui.model.bench import identical
 from capuchin_yaml.tui.model.verdict import told
 from capuchin_yaml.tui.notices import Question
 from capuchin_yaml.tui.screens.answering import Answering
+from capuchin_yaml.tui.screens.bulk import Bulk
 from capuchin_yaml.tui.screens.frame import Frame
 from capuchin_yaml.tui.widgets.item_detail import ItemDetail
 from capuchin_yaml.tui.widgets.lines import Lines
@@ -41,7 +44,14 @@ class InboxScreen(Frame):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f2", "back", "back", id="inbox.back"),
         Binding("g", "go", "go to the talk", id="inbox.go"),
-        Binding("e", "exact", "exact text", id="inbox.exact"),
+        Binding("v", "exact", "exact text", id="inbox.exact"),
+        Binding("t", "decided", "what was decided", id="inbox.decided"),
+        Binding("slash", "filter", "filter", id="inbox.filter"),
+        Binding("u", "order", "another order", id="inbox.order"),
+        Binding("z", "put_off", "not now", id="inbox.put_off"),
+        Binding("m", "mark", "mark", id="inbox.mark"),
+        Binding("asterisk", "invert", "invert the marks", id="inbox.invert"),
+        Binding("shift+d,D", "deny_marked", "deny the marked", id="inbox.deny_marked"),
         Binding("n", "step(1)", "next", id="inbox.next"),
         Binding("p", "step(-1)", "previous", id="inbox.previous"),
         Binding("tab,right", "detail", "to the detail", show=False, id="inbox.detail"),
@@ -59,13 +69,17 @@ class InboxScreen(Frame):
         self._exact = False
         self._attached: set[str] = set()
         self._answering = Answering(self)
+        self.bulk = Bulk(self)
 
     def compose(self) -> ComposeResult:
         """The panes."""
         yield Lines(id="top")
         yield Lines(id="banner")
         with Horizontal(id="body"):
-            yield PickList(id="items")
+            with Vertical(id="left"):
+                yield Lines(id="tabs")
+                yield Input(placeholder="filter · Esc clears", id="filter", compact=True)
+                yield PickList(id="items")
             with Vertical(id="pane"):
                 yield Lines(id="facts")
                 yield ItemDetail(self.capuchin.guard, self.capuchin.event_clock, id="detail")
@@ -74,6 +88,7 @@ class InboxScreen(Frame):
 
     def on_mount(self) -> None:
         """Start in the list."""
+        self.query_one("#filter").display = False
         self.query_one(PickList).focus()
         self.draw()
 
@@ -99,6 +114,15 @@ class InboxScreen(Frame):
         """The program's own question on show."""
         return self._question
 
+    def answers(self, item: Item) -> tuple[Answer, ...]:
+        """What can be answered to an item here; one key for all that run the very same call."""
+        given = answers(item)
+        same = identical(item.digest, self.desk.fleet.waiting())
+        if len(same) < 2 or not given:
+            return given
+        label = f"approve all {len(same)} identical calls"
+        return (*given, Answer("A", "approve", label, runs_tool=True, is_for_all=True))
+
     @property
     def detail(self) -> ItemDetail:
         """The pane where answer keys live."""
@@ -117,30 +141,73 @@ class InboxScreen(Frame):
         self._refresh_item()
         self.draw_facts()
         width = max(self.size.width - 2, 1)
-        keys = "Enter opens · n p step · g talk · e exact · Esc back"
+        keys = "Enter opens it, then a approves · m marks · z not now · / filter · t decided · F1"
+        if self.is_narrow:
+            keys = "Enter opens it, then a · Esc"
+        elif width < 90:
+            keys = "Enter opens it, then a approves · / filter · t decided · F1"
         status = status_row(None, self.capuchin.notice_row, width, keys)
         self.query_one("#status", Lines).set_rows([status])
 
     def _draw_list(self) -> None:
-        now = self.now()
-        rows = self.desk.fleet.waiting()
+        now, bench = self.now(), self.capuchin.bench
+        waiting = self.desk.fleet.waiting()
+        bench.keep(waiting)
+        clock = self.desk.clock()
+        rows = bench.arranged(waiting, clock)
+        self._draw_tabs(len(waiting))
         if self._row is not None and all(r.id != self._row.id for r in rows):
             # What was just decided stays until the reader goes on.
             rows = [*rows, self._row]
 
         def pick(entry: InboxRow) -> Pick:
-            return Pick(entry.id, lambda width: item_line(entry, width, now))
+            mark = "◆" if entry.id in bench.marks else ""
+            note = "not now" if bench.is_put_off(entry, clock) else ""
+            return Pick(entry.id, lambda width: item_line(entry, width, now, mark, note))
 
         def ask(question: Question) -> Pick:
             return Pick(question.id, lambda width: question_line(question, width))
 
         picks = [ask(q) for q in self.capuchin.board.questions()] + [pick(r) for r in rows]
-        empty = [row("nothing waits for you", "muted")]
+        empty = self._empty()
         items = self.query_one(PickList)
         items.set_picks(picks, empty)
         if self._focus_item in items.keys:
             items.mark(self._focus_item)
             self._focus_item = ""
+
+    def _draw_tabs(self, waiting: int) -> None:
+        bench = self.capuchin.bench
+        parts = [f"by {bench.order}"]
+        if bench.marks:
+            parts.append(f"{len(bench.marks)} marked, D denies them")
+        if bench.needle:
+            parts.append(f"filter {bench.needle!r}")
+        head = (Piece(f"waiting {waiting}", "strong"), Piece(" · decided (t)", "muted"))
+        self.query_one("#tabs", Lines).set_rows([head, row(" · ".join(parts), "muted")])
+
+    def _empty(self) -> list[Row]:
+        if self.capuchin.bench.needle:
+            return [row("nothing holds that text; Esc clears the filter", "muted")]
+        last = next(iter(self.desk.fleet.decided()), None)
+        rows = [row("nothing waits for you", "muted")]
+        if last is not None:
+            text, _ = told(last.decision, self.capuchin.user)
+            what = last.item.tool if last.item else last.decision.item_kind
+            at = clock_time(last.decision.time)
+            rows.append(row(f"last decision {at}", "muted"))
+            rows.append(row(f"  {one_line(what, 60)}", "muted"))
+            rows.append(row(f"  {text}", "muted"))
+        return rows
+
+    @on(Input.Changed, "#filter")
+    def _filtered(self, event: Input.Changed) -> None:
+        self.capuchin.bench.needle = event.value
+        self._draw_list()
+
+    @on(Input.Submitted, "#filter")
+    def _to_list(self) -> None:
+        self.query_one(PickList).focus()
 
     @on(PickList.Moved, "#items")
     def _moved(self, event: PickList.Moved) -> None:
@@ -213,7 +280,7 @@ class InboxScreen(Frame):
             return talk_rows(talk.entries, width)
 
         is_open = item.id in talk.items and item.id not in talk.decided
-        self.detail.answer_keys = frozenset(a.key for a in answers(item))
+        self.detail.answer_keys = frozenset(a.key for a in self.answers(item))
         key = (item.id, item.digest, item.revision) if is_open else None
         self.detail.show(key, draw, context)
 
@@ -277,6 +344,45 @@ class InboxScreen(Frame):
         self._exact = not self._exact
         self._show_item()
 
+    def action_decided(self) -> None:
+        """Show what was decided before."""
+        self.capuchin.action_decided()
+
+    def action_filter(self) -> None:
+        """Go to the filter."""
+        box = self.query_one("#filter", Input)
+        box.display = True
+        self.action_list()
+        box.focus()
+
+    def action_order(self) -> None:
+        """List in another order."""
+        self.capuchin.bench.next_order()
+        self._draw_list()
+
+    def action_mark(self) -> None:
+        """Mark the item of the list, or take its mark away."""
+        if self._row is not None:
+            self.capuchin.bench.toggle(self._row.id)
+            self._draw_list()
+
+    def action_invert(self) -> None:
+        """Mark what is listed and has no mark."""
+        bench = self.capuchin.bench
+        bench.invert(bench.arranged(self.desk.fleet.waiting(), self.desk.clock()))
+        self._draw_list()
+
+    def action_put_off(self) -> None:
+        """Not now: the item goes to the end of the list and is not called for a while."""
+        if self._row is not None:
+            is_off = self.capuchin.bench.put_off(self._row, self.desk.clock())
+            self.capuchin.say("not now: it stands last for 15 minutes" if is_off else "back again")
+            self._draw_list()
+
+    def action_deny_marked(self) -> None:
+        """Deny every marked approval, with one reason."""
+        self.bulk.deny_marked()
+
     def action_go(self) -> None:
         """Leave the inbox for the item's conversation."""
         if self._row is not None:
@@ -285,8 +391,12 @@ class InboxScreen(Frame):
             self.capuchin.chat.open(conversation)
 
     def action_back(self) -> None:
-        """Leave; nothing is decided by it."""
-        if self.is_narrow and self.has_class("-open"):
+        """Clear the filter, else leave; nothing is decided by it."""
+        box = self.query_one("#filter", Input)
+        if box.display:
+            box.value, box.display = "", False
+            self.action_list()
+        elif self.is_narrow and self.has_class("-open"):
             self.action_list()
         else:
             self.app.pop_screen()

@@ -35,6 +35,21 @@ class Composer(Draft):
         Binding("alt+up", "take_back", "take back", id="composer.take_back", show=False),
         Binding("ctrl+c,super+c", "interrupt", "copy or cancel", id="composer.copy", show=False),
         Binding("escape", "escape", "cancel turn (twice)", id="composer.escape", show=False),
+        Binding(
+            "up",
+            "back(-1)",
+            "line up, at the top the message before",
+            id="composer.before",
+            show=False,
+        ),
+        Binding(
+            "down",
+            "back(1)",
+            "line down, at the end the message after",
+            id="composer.after",
+            show=False,
+        ),
+        Binding("tab", "complete", "take the suggestion", id="composer.complete", show=False),
         Binding("pageup", "scroll_talk(-1)", "page up", id="composer.page_up", show=False),
         Binding("pagedown", "scroll_talk(1)", "page down", id="composer.page_down", show=False),
         Binding("ctrl+end", "follow", "follow the end", id="composer.follow", show=False),
@@ -57,6 +72,20 @@ class Composer(Draft):
     class TakeBack(Message):
         """The writer wants the newest message that has not gone out."""
 
+    class Suggested(Message):
+        """A key for the suggestions: a step of the mark, or 0 to take what is marked."""
+
+        def __init__(self, step: int) -> None:
+            super().__init__()
+            self.step = step
+
+    class LookBack(Message):
+        """The writer wants the message sent before (-1) or after (1)."""
+
+        def __init__(self, step: int) -> None:
+            super().__init__()
+            self.step = step
+
     class ScrollTalk(Message):
         """The writer wants to see other pages of the talk; 0 is its end."""
 
@@ -76,6 +105,8 @@ class Composer(Draft):
         self.accept: Callable[[str], bool] = lambda text: False
         """Takes a message with held pastes in place; False leaves it in the draft."""
         self.cursor_blink = False
+        self.suggests = False
+        """Whether suggestions are open, which then take the arrows, Tab, Enter and Esc."""
 
     @property
     def message(self) -> str:
@@ -89,6 +120,9 @@ class Composer(Draft):
 
     def action_submit(self) -> None:
         """Hand the draft on, or say why not; blank drafts do nothing."""
+        if self.suggests:
+            self.post_message(self.Suggested(0))
+            return
         text = self.message
         if not text.strip():
             return
@@ -98,6 +132,26 @@ class Composer(Draft):
             return
         if self.accept(text):
             self.text = ""
+
+    def action_back(self, step: int) -> None:
+        """Move by a line; at the edge of the text, ask for another message."""
+        row = self.cursor_location[0]
+        edge = 0 if step < 0 else self.document.line_count - 1
+        if self.suggests:
+            self.post_message(self.Suggested(step))
+        elif row == edge and self.wrapped_document.height <= self.document.line_count:
+            self.post_message(self.LookBack(step))
+        elif step < 0:
+            self.action_cursor_up()
+        else:
+            self.action_cursor_down()
+
+    def action_complete(self) -> None:
+        """Take the marked suggestion; without suggestions, go to the next pane."""
+        if self.suggests:
+            self.post_message(self.Suggested(0))
+        else:
+            self.screen.focus_next()
 
     def action_newline(self) -> None:
         """Break the line."""

@@ -20,11 +20,13 @@ class Draft(TextArea):
     """
 
     async def _on_key(self, event: events.Key) -> None:
-        for binding in self._bindings.key_to_bindings.get(event.key, ()):
-            if await self.app.run_action(binding.action, self):
-                event.stop()
-                event.prevent_default()
-                return
+        # Why not `_bindings`: the person's own keymap is only in the active ones.
+        active = self.screen.active_bindings.get(event.key)
+        is_ours = active is not None and active.node is self
+        if is_ours and active and await self.app.run_action(active.binding.action, self):
+            event.stop()
+            event.prevent_default()
+            return
         await super()._on_key(event)
         # Why: the dispatcher would call the parent's handler once more.
         event.prevent_default()

@@ -18,11 +18,12 @@ from textual.message import Message
 from textual.selection import Selection
 from textual.strip import Strip
 
+from capuchin_yaml.terminal_text import visible
 from capuchin_yaml.tui.draw.heights import Heights
 from capuchin_yaml.tui.draw.markdown import OpenMarkdown
-from capuchin_yaml.tui.draw.rows import Row, plain
+from capuchin_yaml.tui.draw.rows import Row, occurrences, plain
 from capuchin_yaml.tui.draw.transcript import entry_rows, estimate, open_rows, plain_text
-from capuchin_yaml.tui.model.changes import Added, Change, Replaced, ReplyGrew
+from capuchin_yaml.tui.model.changes import Added, Change, Prepended, Replaced, ReplyGrew
 from capuchin_yaml.tui.model.entries import AgentSaid, Entry, ToolCard
 from capuchin_yaml.tui.model.talk import Talk
 from capuchin_yaml.tui.widgets.rowview import RowView, over_characters
@@ -58,6 +59,7 @@ class Transcript(RowView):
         Binding("p", "card(-1)", "previous tool call", id="transcript.previous_card"),
         Binding("x,enter", "fold", "fold or unfold", id="transcript.fold"),
         Binding("y", "copy_entry", "copy", id="transcript.copy"),
+        Binding("slash", "screen.find", "find", id="transcript.find"),
     ]
 
     class Moved(Message):
@@ -67,6 +69,9 @@ class Transcript(RowView):
             super().__init__()
             self.following = following
             self.unseen = unseen
+
+    class OlderWanted(Message):
+        """The reader is at the first entry that is known, and older ones exist."""
 
     class CopyWanted(Message):
         """The reader wants this text on the clipboard."""
@@ -90,6 +95,9 @@ class Transcript(RowView):
         self._anchor = (0, 0)
         self._settling = False
         self._told: tuple[bool, int] = (True, 0)
+        self.needle = ""
+        """What is looked for; it is marked wherever it is drawn."""
+        self._found = 0
 
     @property
     def talk(self) -> Talk:
@@ -99,7 +107,7 @@ class Transcript(RowView):
     def show(self, talk: Talk) -> None:
         """Show a talk from its end."""
         self._talk = talk
-        self.following, self.unseen, self._current = True, 0, ""
+        self.following, self.unseen, self._current, self.needle = True, 0, "", ""
         self._unfolded.clear()
         self._measure_all()
 
@@ -110,6 +118,8 @@ class Transcript(RowView):
                 case Added(first):
                     if first >= self._count_closed():
                         self._append(first)
+                case Prepended(count):
+                    self._take_older(count)
                 case Replaced(index):
                     if index < self._count_closed():
                         self._drawn.pop(index, None)
@@ -134,6 +144,14 @@ class Transcript(RowView):
             self.unseen += 0 if self.following else 1
         if self._talk.open_reply is not None:
             self._heights.append(1)
+
+    def _take_older(self, count: int) -> None:
+        """Older entries stand before the known ones; the reader's place stays."""
+        older = [estimate(e, self._width) for e in self._talk.entries[:count]]
+        self._heights = Heights([*older, *(self._heights[i] for i in range(len(self._heights)))])
+        self._exact = [False] * count + self._exact
+        self._drawn.clear()
+        self._anchor = (self._anchor[0] + count, self._anchor[1])
 
     def _sync_open(self) -> None:
         is_shown = len(self._heights) > len(self._exact)
@@ -184,6 +202,8 @@ class Transcript(RowView):
             self._anchor = (index, round(new_value) - self._heights.top(index))
         self._settle()
         self._tell()
+        if self._talk.first_offset and new_value < self.size.height:
+            self.post_message(self.OlderWanted())
 
     def _settle(self) -> None:
         """Draw what is in sight, put its heights right, and keep the reader's place."""
@@ -257,7 +277,10 @@ class Transcript(RowView):
             entry = drawn.entry
             if line == 0 and isinstance(entry, ToolCard) and entry.call_id == self._current:
                 under = "selected"
-            strip = drawn.strips[line] = self.strip(drawn.rows[line], width, under)
+            strip = self.strip(drawn.rows[line], width, under)
+            for start, end in occurrences(plain(drawn.rows[line]), self.needle):
+                strip = over_characters(strip, start, end, self.role_style("cursor"))
+            drawn.strips[line] = strip
         key = index * _ROWS_PER_ENTRY + line
         selection = self.text_selection
         if selection is not None and (span := selection.get_span(key)) is not None:
@@ -284,6 +307,36 @@ class Transcript(RowView):
                     text = text[start.x :]
                 lines.append(text.rstrip())
         return "\n".join(lines), "\n"
+
+    def find(self, needle: str, step: int) -> bool:
+        """Go to the next entry towards `step` that holds a text; False when none does."""
+        if needle != self.needle:
+            self.needle, self._found = needle, len(self._talk.entries)
+            self.drop_drawn()
+            self.refresh()
+        entries = self._talk.entries
+        at = self._found + step
+        while needle and 0 <= at < len(entries):
+            if occurrences(visible(plain_text(entries[at])), needle):
+                self._found = at
+                self._go_to(at)
+                return True
+            at += step
+        return False
+
+    def _go_to(self, index: int) -> None:
+        """Bring the found text of an entry into sight, unfolding a tool call for it."""
+        entry = self._talk.entries[index]
+        if isinstance(entry, ToolCard) and entry.call_id not in self._unfolded:
+            self._unfolded.add(entry.call_id)
+            self._drawn.pop(index, None)
+        self.following = False
+        rows = self._entry_drawn(index).rows
+        lines = [n for n, r in enumerate(rows) if occurrences(plain(r), self.needle)]
+        self._anchor = (index, max((lines[0] if lines else 0) - 2, 0))
+        self._settle()
+        self.refresh()
+        self._tell()
 
     def action_line(self, step: int) -> None:
         """Move by one line."""
