@@ -129,7 +129,7 @@ def test_the_hash_is_the_same_in_every_process() -> None:
 def test_the_hash_is_pinned() -> None:
     """A changed value here means that every stored definition gets another hash."""
     assert AgentSpec(name="a", prompt="p").definition_hash == (
-        "fa0b4ed23dc618d806bd85f7347991e244079d5fafab3e5b87c04e087e40968a"
+        "ee32aa7d2d7dcbbce803f62553c024710850bf0d9c4f06e3b5d45b9035852e66"
     )
 
 
