@@ -35,7 +35,7 @@ VERBS: Mapping[str, str] = {
     "migrate": "Move an open conversation to the agent on disk.",
     "delete": "Delete a closed conversation with all its runs.",
     "pause": "Have an agent begin no new turn.",
-    "replay": "Prove the installed code against saved or live histories.",
+    "replay": "Replay histories on the installed code.",
     "export": "Write the marketplace listing of an agent.",
     "doctor": "Say what is missing on this machine, and what to type.",
 }
