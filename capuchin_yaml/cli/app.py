@@ -38,7 +38,7 @@ VERBS: Mapping[str, str] = {
     "migrate": "Move an open conversation to the agent on disk.",
     "delete": "Delete a closed conversation with all its runs.",
     "pause": "Have an agent begin no new turn.",
-    "replay": "Prove the installed code against saved or live histories.",
+    "replay": "Replay histories on the installed code.",
     "schema": "Write the JSON Schema of agent files for editors.",
     "trust": "Show what agents need beyond themselves, and grant it.",
     "export": "Write the marketplace listing of an agent.",

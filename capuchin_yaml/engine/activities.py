@@ -86,7 +86,9 @@ class Activities:
     operator: LiveOperatorConfig = field(default_factory=LiveOperatorConfig)
     _adapters: dict[tuple[str, str], ModelAdapter] = field(default_factory=dict)
 
-    @activity.defn(name=contract.PIN_DEFINITION)
+    # Why never interrupted: the SDK raises into the thread of a sync activity that takes too long.
+    # In the middle of the import of a tool package that would leave the package broken for good.
+    @activity.defn(name=contract.PIN_DEFINITION, no_thread_cancel_exception=True)
     def pin_definition(self, request: contract.PinDefinition) -> dict[str, JsonValue]:
         """Fix the agent as it is on this worker now, with its prompt rendered."""
         check_origin(request, contract.PinDefinition)
@@ -110,7 +112,7 @@ class Activities:
             "roll_over_events": self.roll_over_events,
         }
 
-    @activity.defn(name=contract.JUDGE)
+    @activity.defn(name=contract.JUDGE, no_thread_cancel_exception=True)
     def judge(self, request: contract.Judge) -> list[dict[str, JsonValue]]:
         """The verdicts on the calls of one reply."""
         check_origin(request, contract.Judge)

@@ -2,7 +2,7 @@
 
 The mark is a workflow that nobody runs: as long as one with the agent's id is open, the agent is
 paused. So a pause needs no worker and no shared disk, survives every restart, and is over for all
-in one call. Decision: docs/decisions/0011-pause-is-a-mark-on-the-server.md
+in one call. Decision: docs/decisions/0013-a-pause-is-a-mark-on-the-server.md
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from capuchin_yaml.engine.scrub_logs import scrubbed_logs
 from capuchin_yaml.engine.storage import FolderStore
 from capuchin_yaml.engine.tool_runner import ToolRunner
 from capuchin_yaml.engine.workflow import AgentWorkflow
+from capuchin_yaml.errors import PluginUnavailable
 from capuchin_yaml.models.registry import SECRET_VARIABLES, warm
 from capuchin_yaml.tools.registry import Registry
 
@@ -86,7 +87,7 @@ async def _serve(
     ready: asyncio.Event | None,
     hurry: asyncio.Event | None,
 ) -> None:
-    await _warm(agents, settings.models)
+    await _warm(agents, settings.models, registry)
     stream_every_s = 0.1 if settings.own_server else 1.0
     settings.models.stream_every_s = stream_every_s
     pauses = PauseBook(client)
@@ -150,8 +151,8 @@ async def _serve(
     await activities.stop()
 
 
-async def _warm(agents: AgentTable, models: ModelSettings) -> None:
-    """Load what the first verdict and the first reply would wait for."""
+async def _warm(agents: AgentTable, models: ModelSettings, registry: Registry) -> None:
+    """Load what the first verdict, call and reply would wait for."""
     import jsonschema
 
     del jsonschema
@@ -160,3 +161,9 @@ async def _warm(agents: AgentTable, models: ModelSettings) -> None:
     names |= {a.spec.model for a in served if a is not None and a.spec.model is not None}
     for model in sorted(names):
         await warm(model)
+    entries = {t.identity.partition(".")[0] for a in served if a is not None for t in a.spec.tools}
+    for entry in sorted(entries):
+        try:
+            await asyncio.to_thread(registry.package, entry)
+        except PluginUnavailable as error:
+            logger.warning("%s", error)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
+from importlib.metadata import entry_points
 from typing import Any
 
 from capuchin_yaml.spec import ApprovalSpec, Limits
+from capuchin_yaml.tools.registry import LoadedPackage, Registry
 from tests.engine.house import House, Talk, lab
 
 ALL = ApprovalSpec(policy="all")
@@ -252,3 +256,41 @@ async def test_at_most_max_parallel_calls_run_at_once(house: House) -> None:
 
     assert started == 2
     assert (await talk.kinds()).count("tool_ended") == 4
+
+
+class SlowRegistry(Registry):
+    """Packages that take longer to import than a verdict may."""
+
+    def __init__(self) -> None:
+        super().__init__(entry_points(group="capuchin.tools"))
+        self.whole: list[str] = []
+
+    def package(self, entry: str) -> LoadedPackage:
+        if entry not in self.whole and threading.current_thread().name.startswith("judge"):
+            deadline = time.monotonic() + 1.6
+            while time.monotonic() < deadline:
+                time.sleep(0.01)
+            self.whole.append(entry)
+        return super().package(entry)
+
+
+async def test_a_verdict_that_takes_too_long_does_not_break_the_import_under_it(
+    house: House,
+) -> None:
+    model = house.script(
+        {"when": {"user": "go"}, "reply": {"calls": [_call("echo", text="x")]}},
+        {"when": {"result": "x"}, "reply": {"say": "done"}},
+    )
+    house.agent("slow", model, "lab.echo")
+    await house.stop_worker()
+    house.registry = slow = SlowRegistry()
+    await house.start_worker()
+
+    talk = await house.talk("slow", "go")
+    state = await talk.until(lambda s: bool(s["items"]) or s["status"] == "idle")
+    for item in state["items"]:  # a verdict that is late asks
+        await talk.decide(item, "approve")
+    await talk.idle()
+
+    assert set(slow.whole) == {"lab"}
+    assert await talk.last_words() == "done"
