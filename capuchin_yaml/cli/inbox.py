@@ -170,7 +170,13 @@ async def _settle_approval(
 @_item
 @click.argument("choice", type=click.Choice(ANSWERS), metavar="|".join(ANSWERS))
 @_digest
-@click.option("--result", default="", metavar="TEXT", help="What the tool would have answered.")
+@click.option(
+    "--result",
+    type=options.words,
+    default="",
+    metavar="TEXT",
+    help="What the tool would have answered.",
+)
 @options.reason
 @options.as_json
 def answer_command(

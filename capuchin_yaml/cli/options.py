@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,10 +12,24 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+def words(typed: str) -> str:
+    """What a person says: UTF-8 in every locale, also in one that knows ASCII only.
+
+    For arguments that are said to an agent or kept; paths stay as the system has them.
+    """
+    if any("\udc80" <= char <= "\udcff" for char in typed):
+        with contextlib.suppress(UnicodeError):
+            return os.fsencode(typed).decode()
+    return typed
+
+
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead of text."
 )
-reason = click.option("--reason", default="", metavar="TEXT", help="Why; the agent reads it.")
+reason = click.option(
+    "--reason", type=words, default="", metavar="TEXT", help="Why; the agent reads it."
+)
 paths = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 
 
@@ -34,6 +50,7 @@ def start_values(command: F) -> F:
     command = click.option(
         "--set",
         "injected",
+        type=words,
         multiple=True,
         metavar="NAME=VALUE",
         callback=_pairs,
@@ -42,6 +59,7 @@ def start_values(command: F) -> F:
     return click.option(
         "--var",
         "variables",
+        type=words,
         multiple=True,
         metavar="NAME=VALUE",
         callback=_pairs,

@@ -145,7 +145,11 @@ class Output:
 
     def answer_json(self, document: JsonValue, *, one_line: bool = False) -> None:
         """Write one JSON document; hidden marks in it are escaped, so it is exact and safe."""
-        self._write(json_text(document, one_line=one_line) + "\n")
+        text = json_text(document, one_line=one_line)
+        if not _can_write(self._stdout, text):
+            # Why: what the stream puts in the place of such a character is no JSON.
+            text = json_text(document, one_line=one_line, only_ascii=True)
+        self._write(text + "\n")
 
     def tell(self, *parts: Part) -> None:
         """Say something about the answer; never fails."""
@@ -227,11 +231,11 @@ def shows_colours(stream: TextIO | None, environ: Mapping[str, str]) -> bool:
     return is_terminal(stream)
 
 
-def json_text(document: JsonValue, *, one_line: bool = False) -> str:
+def json_text(document: JsonValue, *, one_line: bool = False, only_ascii: bool = False) -> str:
     """JSON that is readable in every script, with each mark a terminal could obey escaped."""
     text = json.dumps(
         document,
-        ensure_ascii=False,
+        ensure_ascii=only_ascii,
         allow_nan=False,
         indent=None if one_line else 2,
         separators=(",", ":") if one_line else None,
@@ -242,6 +246,14 @@ def json_text(document: JsonValue, *, one_line: bool = False) -> str:
         c: _json_escape(c) for c in set(text) if c != "\n" and visible(c) != c
     }
     return text.translate(str.maketrans(unsafe)) if unsafe else text
+
+
+def _can_write(stream: TextIO | None, text: str) -> bool:
+    try:
+        text.encode(getattr(stream, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _json_escape(char: str) -> str:

@@ -27,7 +27,7 @@ from capuchin_yaml.spec import JsonValue
 
 @click.command(cls=Verb)
 @click.argument("to", metavar="AGENT|CONVERSATION")
-@click.argument("text")
+@click.argument("text", type=options.words)
 @options.start_values
 @options.as_json
 def command(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
+
+logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 5.0
 """Events may be lost (network folders, containers), so the files are looked at this often too."""
@@ -54,8 +57,10 @@ async def wake_ups(folders: Sequence[Path], *, recursive: bool) -> AsyncGenerato
                 ignore_permission_denied=True,
             ):
                 yield
-        except (OSError, RuntimeError):
-            pass  # no events here (too many watches, an odd file system): look by the clock
+        except Exception as error:
+            # Too many watches, an odd file system, a name that is no text (which has an error of
+            # its own in the library): look by the clock.
+            logger.info("no events of %s: %s", ", ".join(map(str, existing)), error)
     while True:
         await asyncio.sleep(LOOK_AGAIN_S if not existing else 1.0)
         yield

@@ -146,9 +146,13 @@ def server_command(home: Home, ports: Ports, *, is_fast: bool) -> list[str]:
 
 def database_argument(home: Home) -> str:
     """Return the database's path as the server takes it; its current folder is the state folder."""
-    path = str(home.database)
+    path = os.fsencode(home.database)
+    try:
+        path.decode()
+    except UnicodeDecodeError:  # the server puts it into messages that hold UTF-8 only
+        return home.database.name
     # Why: the server makes a URI of it for SQLite, in which these end or change the path.
-    return home.database.name if set(path) & set("#?%") else path
+    return home.database.name if set(path) & set(b"#?%") else str(home.database)
 
 
 def free_ports(wanted: Sequence[int]) -> tuple[int, ...]:

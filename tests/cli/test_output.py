@@ -88,6 +88,16 @@ def test_json_is_exact_and_holds_no_mark_that_a_terminal_obeys() -> None:
     assert "é漢" in text
 
 
+def test_json_is_json_also_where_the_stream_knows_ascii_only() -> None:
+    document = {"naïve": "漢字 🙈 \u202e"}
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="backslashreplace")
+
+    Output(stream, None).answer_json(document)
+
+    stream.seek(0)
+    assert json.loads(stream.read()) == document
+
+
 def test_one_line_json_has_no_newline() -> None:
     assert json_text({"a": ["x\ny"]}, one_line=True) == '{"a":["x\\ny"]}'
 

@@ -107,6 +107,15 @@ def test_a_message_that_is_not_utf_8_is_refused(shop: Project) -> None:
     assert b"not UTF-8" in done.stderr
 
 
+def test_a_message_is_utf_8_also_in_a_locale_that_is_not(shop: Project) -> None:
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+    sent = shop.run("send", "notes", "naïve 漢字", "--var", "who=Zoë", "--json", **locale)
+
+    assert sent.json["reply"] == "You said naïve 漢字"
+    assert shop.run("show", sent.json["conversation"], "--json").json["title"] == "naïve 漢字"
+
+
 def test_bytes_on_stdin_that_are_not_utf_8_are_refused(shop: Project) -> None:
     done = subprocess.run(
         [*PROGRAM, "send", "notes", "-"],

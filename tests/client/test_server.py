@@ -66,7 +66,9 @@ async def test_what_was_acknowledged_is_there_after_the_next_start(project: Home
             assert found.status is WorkflowExecutionStatus.RUNNING
 
 
-@pytest.mark.parametrize("name", ["a #1", "b?mode=memory", "c%41", "d & 'e' \"f\" ü 🙈;"])
+@pytest.mark.parametrize(
+    "name", ["a #1", "b?mode=memory", "c%41", "d & 'e' \"f\" ü 🙈;", os.fsdecode(b"caf\xe9")]
+)
 async def test_the_database_is_in_the_state_folder_whatever_its_name(
     name: str, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import socket
 import time
@@ -48,6 +49,25 @@ def test_a_project_in_an_odd_folder_is_one_project_from_wherever_it_is_started(
             rows = elsewhere.run("list", "--json", CAPUCHIN_HOME=str(project.home)).json
             assert sorted(row["conversation"] for row in rows) == sorted(talks)
     assert not list(tmp_path.rglob("owned"))
+
+
+def test_names_that_are_no_text_are_no_hindrance(tmp_path: Path) -> None:
+    """Case: a path or variable that is not UTF-8 ends the program, or a file of it the reload."""
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    project = demo_project(folder)
+    agent = folder / "agents" / "hello.yaml"
+    with project.up("--no-tui", PWD=str(folder)) as up:
+        (folder / "agents" / os.fsdecode(b"\xff.txt")).write_text("")
+        agent.write_text(agent.read_text().replace("1.0.0", "1.1.0"))
+        up.wait_said("hello 1.1.0 is reloaded")
+        (folder / "agents" / os.fsdecode(b"\xff.yaml")).write_text("apiVersion: capuchin/v1\n")
+        up.wait_said("the agent is not served")
+        sent = project.run("send", "hello", "hello", PWD=str(folder))
+        assert sent.code == 0, sent.err
+        assert project.run("list").code == 0
+
+    assert "Traceback" not in up.said
 
 
 @contextlib.contextmanager
