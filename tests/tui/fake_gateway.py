@@ -11,7 +11,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from capuchin_yaml.errors import ConversationNotFound, NotSent, RequestRefused, ServerUnavailable
-from capuchin_yaml.events import Choice, Event, ItemDecided, ItemKind, UsageRecorded, decode
+from capuchin_yaml.events import (
+    Choice,
+    Event,
+    ItemDecided,
+    ItemKind,
+    ToolRequested,
+    UsageRecorded,
+    decode,
+)
 from capuchin_yaml.items import Item
 from capuchin_yaml.messages import Usage
 from capuchin_yaml.spec import JsonValue
@@ -190,7 +198,8 @@ class FakeGateway:
 
     def run(self, talk: FakeTalk, call_id: str, result: str, status: str = "ok") -> None:
         """A call ran."""
-        common = {"call_id": call_id, "tool": "billing.lookup_order", "alias": "lookup_order"}
+        asked = [e for e in talk.log if isinstance(e, ToolRequested) and e.call_id == call_id]
+        common = {"call_id": call_id, "tool": asked[0].tool, "alias": asked[0].alias}
         self.emit(talk, "tool_started", **common, arguments="{}")
         self.emit(talk, "tool_ended", **common, status=status, text=result, duration_s=0.31)
 

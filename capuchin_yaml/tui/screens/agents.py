@@ -56,7 +56,7 @@ class AgentsScreen(Frame):
 
     def draw(self) -> None:
         """Bring everything up to date."""
-        if not self.is_mounted:
+        if not self.is_ready:
             return
         self.draw_frame(None)
         fleet = self.desk.fleet
@@ -72,6 +72,8 @@ class AgentsScreen(Frame):
         self.query_one("#status", Lines).set_rows([status])
 
     def _draw_detail(self) -> None:
+        if not self.is_ready:
+            return
         key = self.query_one(PickList).key
         fleet = self.desk.fleet
         card = next((c for c in fleet.agents if c.name == key), None)

@@ -164,7 +164,7 @@ class ChatScreen(Frame):
 
     def draw(self) -> None:
         """Bring everything up to date."""
-        if not self.is_mounted:
+        if not self.is_ready:
             return
         talk, fleet, now = self.talk, self.desk.fleet, self.now()
         self.draw_frame(talk)

@@ -52,7 +52,7 @@ class CostsScreen(Frame):
 
     def draw(self) -> None:
         """Bring everything up to date."""
-        if not self.is_mounted:
+        if not self.is_ready:
             return
         self.draw_frame(None)
         table, by = cost_table(self.desk.fleet, self._by), self._by

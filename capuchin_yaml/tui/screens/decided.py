@@ -59,7 +59,7 @@ class DecidedScreen(Frame):
 
     def draw(self) -> None:
         """Bring everything up to date."""
-        if not self.is_mounted:
+        if not self.is_ready:
             return
         self.draw_frame(None)
         found = self._found()
@@ -91,6 +91,8 @@ class DecidedScreen(Frame):
         return next((e for e in self.desk.fleet.decided() if _key(e) == key), None)
 
     def _draw_detail(self) -> None:
+        if not self.is_ready:
+            return
         entry, user = self._marked(), self.capuchin.user
         if entry is None:
             self.query_one(Reader).show("", lambda width: [])

@@ -75,7 +75,7 @@ class EventsScreen(Frame):
 
     def draw(self) -> None:
         """Bring everything up to date."""
-        if not self.is_mounted:
+        if not self.is_ready:
             return
         self.draw_frame(self._talk)
         self._take_new()
@@ -150,6 +150,8 @@ class EventsScreen(Frame):
         return (head, Piece(f"  {older}", "muted")) if older else (head,)
 
     def _draw_detail(self) -> None:
+        if not self.is_ready:
+            return
         key = self.query_one(PickList).key
         events = self._shown.get(key, ())
         detail = self.query_one(Reader)
@@ -157,6 +159,8 @@ class EventsScreen(Frame):
 
     @on(PickList.Moved, "#list")
     def _moved(self, event: PickList.Moved) -> None:
+        if not self.is_ready:
+            return
         # Why not the event's own key: it may be older than the mark that stands now.
         keys = event.pick_list.keys
         self._follows = self._follows and bool(keys) and event.pick_list.key == keys[-1]

@@ -43,6 +43,11 @@ class Frame(Screen[None]):
         """Whether only one pane fits."""
         return self.size.width < NARROW
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether its panes are there: before, and while it is taken away, it draws nothing."""
+        return self.is_mounted and bool(self.query("#top")) and bool(self.query("#status"))
+
     def draw_frame(self, talk: Talk | None) -> None:
         """Bring top bar and banner up to date."""
         fleet = self.desk.fleet

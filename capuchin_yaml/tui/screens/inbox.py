@@ -134,7 +134,7 @@ class InboxScreen(Frame):
 
     def draw(self) -> None:
         """Bring everything up to date."""
-        if not self.is_mounted:
+        if not self.is_ready:
             return
         self.draw_frame(None)
         self._draw_list()
@@ -242,7 +242,7 @@ class InboxScreen(Frame):
             item = await self.desk.read_item(wanted.conversation, wanted.id)
         except CapuchinError as error:
             item, problem = None, str(error)
-        if self._row is None or self._row.id != wanted.id or not self.is_mounted:
+        if self._row is None or self._row.id != wanted.id or not self.is_ready:
             return
         if item is None and not problem and self._item is None:
             problem = "its conversation has no such item any more"
@@ -292,6 +292,8 @@ class InboxScreen(Frame):
 
     def draw_facts(self) -> None:
         """The line above the detail and the line of keys below it."""
+        if not self.is_ready:
+            return
         self.query_one("#facts", Lines).set_rows([self._facts()])
         width = max(self.query_one("#pane").size.width - 2, 1)
         self.query_one("#keys", Lines).set_rows(wrap(self._answering.keys_row(), width))
