@@ -71,9 +71,7 @@ async def reach(home: Home, *, program: str) -> Capuchin:
     from capuchin_yaml.client.connection import connect_temporal
     from capuchin_yaml.client.fleet import Capuchin
     from capuchin_yaml.client.home import project_name
-    from capuchin_yaml.engine.storage import FolderStore
+    from capuchin_yaml.client.project_store import project_store
 
-    # Why only where it is: a verb that reads makes no folder.
-    store = FolderStore(home.store_dir) if home.store_dir.is_dir() else None
-    temporal = await connect_temporal(target, key=key, store=store)
+    temporal = await connect_temporal(target, key=key, store=project_store(home, target))
     return Capuchin(temporal, project=project_name(home), program=program)

@@ -44,16 +44,16 @@ async def serve(
     """
     from capuchin_yaml.cli.running_calls import RunningCalls
     from capuchin_yaml.client.connection import connect_temporal
+    from capuchin_yaml.client.project_store import project_store
     from capuchin_yaml.engine.activities import ModelSettings
     from capuchin_yaml.engine.scrub import Scrubber
     from capuchin_yaml.engine.scrub_logs import scrubbed_output
-    from capuchin_yaml.engine.storage import FolderStore
     from capuchin_yaml.engine.worker import WorkerSettings, run_worker
 
     key = home.key()
     scrubber = Scrubber()
     scrubber.add("the project key", key)
-    store = FolderStore(home.store_dir)
+    store = project_store(home, target)
     client = await connect_temporal(
         target,
         key=key,

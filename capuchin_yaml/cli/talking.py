@@ -164,4 +164,5 @@ def tell_rehearsal(out: Output) -> None:
 
 
 def _is_slug(word: str) -> bool:
-    return word.replace("-", "").isalnum() and word.isascii() and word == word.lower()
+    letters = word.replace("-", "").replace("_", "")
+    return letters.isalnum() and word.isascii() and word == word.lower()

@@ -23,7 +23,6 @@ from capuchin_yaml.client.home import Home, project_name
 from capuchin_yaml.client.identity import client_name
 from capuchin_yaml.client.target import Target
 from capuchin_yaml.engine.sealing import sealed_converter
-from capuchin_yaml.engine.storage import FolderStore
 from capuchin_yaml.errors import ServerUnavailable
 from capuchin_yaml.terminal_text import visible
 
@@ -39,20 +38,21 @@ async def connect(home: Home, *, program: str = "python") -> Capuchin:
     """Return a client of the project's conversations, on the server that a verb should talk to.
 
     Requests are recorded as coming from `program` on this machine. Large values are read from
-    and written to the project's own store.
+    and written to the project's store, where it has one.
 
     Raises:
         ServerUnavailable: no server runs for this project, or it does not answer.
         UnsafeState: the state folder or its key is not ours alone.
     """
     from capuchin_yaml.client.fleet import Capuchin
+    from capuchin_yaml.client.project_store import project_store
     from capuchin_yaml.client.server import find_server
 
     target = await find_server(home)
     temporal = await connect_temporal(
         target,
         key=home.key(),
-        store=FolderStore(home.store_dir),
+        store=project_store(home, target),
         identity=client_name(program),
     )
     return Capuchin(temporal, project=project_name(home), program=program)

@@ -301,7 +301,6 @@ class CallModel:
     pausable_in: str = ""
     """At a turn's first step the project, in which the agent may be paused: then the answer is
     `{paused}` and no model is asked. Empty for later steps: a turn that began goes on."""
-    stream: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

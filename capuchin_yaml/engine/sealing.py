@@ -120,7 +120,7 @@ class SealingCodec(PayloadCodec):
         if self._store is None or self._store.name() != value["driver"]:
             raise StoredValueMissing(
                 f"a value is in the external store {value['driver']!r}, which this process "
-                "does not have; start it with the same CAPUCHIN_STORE as the other workers"
+                "does not have; set CAPUCHIN_STORE to the folder that the others use"
             )
         claim = StorageDriverClaim(claim_data=value["claim"])
         [payload] = await self._store.retrieve(StorageDriverRetrieveContext(), [claim])
