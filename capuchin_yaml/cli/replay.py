@@ -88,11 +88,12 @@ async def _replay(
 
 
 def _converter(home: Home) -> DataConverter:
+    from capuchin_yaml.client.project_store import project_store
+    from capuchin_yaml.client.target import Target
     from capuchin_yaml.engine.sealing import sealed_converter
-    from capuchin_yaml.engine.storage import FolderStore
 
-    store = FolderStore(home.store_dir) if home.store_dir.is_dir() else None
-    return sealed_converter(home.key(), store)
+    # A saved history may be of any server; what it refers to is looked for where this one keeps it.
+    return sealed_converter(home.key(), project_store(home, Target(address="")))
 
 
 async def _saved(paths: Sequence[Path]) -> AsyncIterator[WorkflowHistory]:
