@@ -11,6 +11,7 @@ from temporalio.service import RPCError
 from tests.bench.contenders import Run
 from tests.bench.places import OurPlace
 from tests.bench.plain_design import PlainTalk
+from tests.bench.processes import CpuMeter
 from tests.bench.report import Figure, ratio
 from tests.bench.talks import HistoryMeter, OurTalk, Size
 
@@ -30,8 +31,14 @@ async def long_talk(run: Run) -> list[Figure]:
     our_place, stock = await run.ours(), await run.plain_on_stock()
     talk = await OurTalk.start(our_place.fleet)
     plain_talk = await PlainTalk.start(stock.client, stock.queue)
-    our = Course(HistoryMeter(our_place.fleet.temporal, talk.conversation.id), talk.turn)
-    plain = Course(HistoryMeter(stock.client, plain_talk.handle.id), plain_talk.turn)
+    our = Course(
+        talk.turn,
+        HistoryMeter(our_place.fleet.temporal, talk.conversation.id),
+        CpuMeter(our_place.pids),
+    )
+    plain = Course(
+        plain_talk.turn, HistoryMeter(stock.client, plain_talk.handle.id), CpuMeter(stock.pids)
+    )
     kept_before = _stored_bytes(our_place)
     async with talk:
         for number in range(1, TURNS + 1):
@@ -51,10 +58,15 @@ async def long_talk(run: Run) -> list[Figure]:
 class Course:
     """The turns of one talk, and its history after each."""
 
-    def __init__(self, meter: HistoryMeter, turn: Callable[[str], Awaitable[float]]) -> None:
-        self._meter = meter
+    def __init__(
+        self, turn: Callable[[str], Awaitable[float]], history: HistoryMeter, cpu: CpuMeter
+    ) -> None:
         self._turn = turn
+        self._history = history
+        self._cpu = cpu
         self.times_s: list[float] = []
+        self.cpu_s: list[float] = []
+        """Processor time of server, worker and client."""
         self.sizes: list[Size] = []
         self.ended = ""
         """How the server ended it, when it did."""
@@ -64,16 +76,18 @@ class Course:
         if self.ended:
             return
         if not self.sizes:
-            self.sizes.append(await self._meter.read())
+            self.sizes.append(await self._history.read())
         try:
             async with asyncio.timeout(_GIVEN_UP_S):
+                self._cpu.begin()
                 self.times_s.append(await self._turn(text))
+                self.cpu_s.append(self._cpu.end())
         except (RPCError, TimeoutError) as error:
-            if (await self._meter.read()).is_open:
+            if (await self._history.read()).is_open:
                 raise
             self.ended = f"ended by the server in turn {len(self.sizes)}: {error}"
             return
-        self.sizes.append(await self._meter.read())
+        self.sizes.append(await self._history.read())
 
     @property
     def turns(self) -> int:
@@ -84,11 +98,9 @@ class Course:
         """What these turns, from 1, both included, added to the history."""
         return self.sizes[last] - self.sizes[first - 1]
 
-    def around_s(self, turn: int) -> float | None:
-        """Median time of the eleven turns around this one; None when it never came so far."""
-        if turn + 5 > self.turns:
-            return None
-        return statistics.median(self.times_s[turn - 6 : turn + 5])
+    def around(self, turn: int) -> slice | None:
+        """The eleven turns around this one; None when it never came so far."""
+        return slice(turn - 6, turn + 5) if turn + 5 <= self.turns else None
 
 
 def _history(our: Course, plain: Course) -> list[Figure]:
@@ -149,9 +161,14 @@ def _flatness(our: Course, plain: Course) -> list[Figure]:
 def _growth(name: str, course: Course) -> list[Figure]:
     figures = []
     for mark in MARKS:
-        around_s = course.around_s(mark)
-        if around_s is not None:
-            figures.append(Figure(f"{name}: a turn around turn {mark}", around_s * 1000, "ms"))
+        around = course.around(mark)
+        if around is not None:
+            median_s = statistics.median(course.times_s[around])
+            mean_cpu_s = statistics.fmean(course.cpu_s[around])
+            figures += [
+                Figure(f"{name}: a turn around turn {mark}", median_s * 1000, "ms"),
+                Figure(f"{name}: its processor time", mean_cpu_s * 1000, "ms"),
+            ]
     slowest = max(range(1, course.turns), key=lambda i: course.times_s[i])
     figures.append(
         Figure(

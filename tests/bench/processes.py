@@ -40,12 +40,15 @@ class CpuMeter:
         """A stretch begins."""
         self._began = self._now()
 
-    def end(self) -> None:
-        """It ends; only what lies between counts."""
+    def end(self) -> float:
+        """It ends; only what lies between counts. Return the seconds of this one, of all."""
+        total_s = 0.0
         for name, now in self._now().items():
             before = self._began[name]
             if now is not None and before is not None:
                 self.spent_s[name] += now - before
+                total_s += now - before
+        return total_s
 
     def _now(self) -> dict[str, float | None]:
         found = {name: cpu_s(pid) for name, pid in self._pids.items()}
