@@ -185,7 +185,7 @@ class TurnRunner:
             raise _model_failure(error) from None
         finally:
             self._model_task = None
-            self._roll_over_due.measure()
+        self._roll_over_due.measure()
         if not isinstance(reply, dict) or not ("entry" in reply or "paused" in reply):
             raise TurnEnds("model_unavailable", "the worker's answer did not carry the seal")
         return reply
