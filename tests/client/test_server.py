@@ -169,7 +169,7 @@ async def test_a_record_of_a_dead_server_is_not_believed(project: Home, hold: Ho
     value = json.loads(project.server_file.read_text())
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        other.bind(("127.0.0.1", holder.port))
+        await _bound(other, holder.port)
         other.listen()
         for start in (holder.start, process_start(os.getpid())):
             project.write(
@@ -182,6 +182,16 @@ async def test_a_record_of_a_dead_server_is_not_believed(project: Home, hold: Ho
             assert server.was_started
             assert server.record is not None
             assert server.record.port != holder.port
+
+
+async def _bound(other: socket.socket, port: int) -> None:
+    """Take the port as soon as the server has let go of it."""
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                return other.bind(("127.0.0.1", port))
+            except OSError:
+                await asyncio.sleep(0.05)
 
 
 async def test_a_damaged_state_file_is_mended_without_ending_the_server(project: Home) -> None:
