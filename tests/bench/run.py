@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import platform
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -18,6 +19,9 @@ from pathlib import Path
 from tests.bench.contenders import Run
 from tests.bench.figures import FIGURES
 from tests.bench.report import Figure, as_json, lines
+
+_BUSY_LOAD = 1.5
+"""Load for each processor from which a turn waits for others more than for itself."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,7 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="exit 1 when a goal is missed")
     given = parser.parse_args(arguments)
     names = [name for name in FIGURES if given.only is None or name in given.only]
-    groups = asyncio.run(_measure(names, given.turns))
+    try:
+        groups = asyncio.run(_measure(names, given.turns))
+    except asyncio.CancelledError:
+        _say("stopped")
+        return 130
     if given.json is not None:
         document = {"v": 1, "machine": _machine(), "figures": as_json(groups)}
         given.json.write_text(json.dumps(document, indent=2) + "\n")
@@ -43,6 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _measure(names: Sequence[str], turns: int) -> dict[str, list[Figure]]:
     groups: dict[str, list[Figure]] = {}
+    task = asyncio.current_task()
+    assert task is not None
+    # Why: servers and workers are sessions of their own and would outlive us.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     _say(_machine())
     with tempfile.TemporaryDirectory(prefix="capuchin-bench-") as folder:
         async with Run(Path(folder), turns=turns) as run:
@@ -51,6 +63,8 @@ async def _measure(names: Sequence[str], turns: int) -> dict[str, list[Figure]]:
                 _say(f"{name}: {(FIGURES[name].__doc__ or '').strip()}")
                 for line in lines(groups[name]):
                     _say(line)
+    if os.getloadavg()[0] > _BUSY_LOAD * (os.cpu_count() or 1):
+        _say("the machine is busy with something else: times, and ratios of times, mean little")
     return groups
 
 
