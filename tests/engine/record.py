@@ -12,6 +12,8 @@ import asyncio
 import contextlib
 import json
 import os
+import socket
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -450,7 +452,7 @@ async def record(name: str, client: Client, folder: Path) -> None:
     for n, history in enumerate(runs, 1):
         suffix = f".{n}" if len(runs) > 1 else ""
         value = history.to_json_dict()
-        text = json.dumps(value, separators=(",", ":"))
+        text = _without_places(json.dumps(value, separators=(",", ":")))
         await asyncio.to_thread((HISTORIES / f"{name}{suffix}.json").write_text, text + "\n")
 
 
@@ -463,6 +465,24 @@ async def main(names: list[str]) -> None:
         for name in names:
             await record(name, client, Path("shapes"))
             print(name, flush=True)  # noqa: T201 a program of its own
+
+
+def _without_places(text: str) -> str:
+    """Write the folders of this machine, which stack traces name, as ones of no machine."""
+    places = {
+        str(Path(__file__).parents[2]): "/srv/capuchin",
+        sys.prefix: "/srv/venv",
+        sys.base_prefix: "/usr",
+        tempfile.gettempdir(): "/srv/tmp",
+        socket.gethostname(): "host",
+    }
+    for place, name in sorted(places.items(), key=lambda p: -len(p[0])):
+        text = (
+            text.replace(f"{place}/", f"{name}/")
+            if "/" in place
+            else text.replace(f"@{place}", f"@{name}")
+        )
+    return text
 
 
 if __name__ == "__main__":
