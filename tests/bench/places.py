@@ -19,7 +19,7 @@ from temporalio.client import Client
 
 from capuchin_yaml.cli.up_lock import read_up
 from capuchin_yaml.client.connection import connect
-from capuchin_yaml.client.dev_server import free_ports, read_record, temporal_program
+from capuchin_yaml.client.dev_server import LOOPBACK, free_ports, read_record, temporal_program
 from capuchin_yaml.client.fleet import Capuchin
 from capuchin_yaml.client.home import Home
 from capuchin_yaml.engine.storage import FolderStore
@@ -28,6 +28,7 @@ from capuchin_yaml.errors import ServerUnavailable, UnsafeState
 ROOT = Path(__file__).parents[2]
 _LAB = ROOT / "tests" / "engine" / "lab"
 _READY_S = 60.0
+_ATTEMPTS = 3
 _END_S = 20.0
 
 _AGENT = """\
@@ -134,26 +135,29 @@ async def ours(folder: Path) -> AsyncIterator[OurPlace]:
 async def stock_server(folder: Path) -> AsyncIterator[tuple[str, int]]:
     """Run `temporal server start-dev` with a database file and nothing tuned: address and pid."""
     os.makedirs(folder)
-    [port] = free_ports([0])
-    log = (folder / "server.log").open("wb")
-    server = await asyncio.create_subprocess_exec(
-        str(temporal_program()),
-        *("server", "start-dev", "--headless", "--port", str(port)),
-        *("--db-filename", str(folder / "temporal.db"), "--log-level", "error"),
-        cwd=folder,
-        env=_environment(),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=log,
-        stderr=log,
-        start_new_session=True,
-    )
-    address = f"127.0.0.1:{port}"
-    try:
-        await _serves(address, server)
-        yield address, server.pid
-    finally:
-        await _end(server)
-        log.close()
+    for attempt in range(_ATTEMPTS):
+        [port] = free_ports([0])
+        with (folder / f"server-{attempt}.log").open("wb") as log:
+            server = await asyncio.create_subprocess_exec(
+                str(temporal_program()),
+                *("server", "start-dev", "--headless", "--port", str(port)),
+                *("--db-filename", str(folder / "temporal.db"), "--log-level", "error"),
+                cwd=folder,
+                env=_environment(),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        address = f"{LOOPBACK}:{port}"
+        try:
+            # A port may be taken between our choosing it and the server's binding it.
+            if await _serves(address, server):
+                yield address, server.pid
+                return
+        finally:
+            await _end(server)
+    raise RuntimeError("the stock server does not start")
 
 
 @asynccontextmanager
@@ -188,16 +192,16 @@ async def _reach(home: Home, up: asyncio.subprocess.Process, log: Path) -> Capuc
     raise RuntimeError(f"`capuchin up` ended; it said:\n{await asyncio.to_thread(log.read_text)}")
 
 
-async def _serves(address: str, server: asyncio.subprocess.Process) -> None:
+async def _serves(address: str, server: asyncio.subprocess.Process) -> bool:
     async with asyncio.timeout(_READY_S):
         while server.returncode is None:
             with contextlib.suppress(RuntimeError):
                 client = await Client.connect(address)
                 async for _ in client.list_workflows(limit=1):
                     pass
-                return
+                return True
             await asyncio.sleep(0.2)
-    raise RuntimeError("the stock server ended")
+    return False
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
