@@ -6,6 +6,7 @@ Heavy imports stay inside the fixtures, so that a run that needs no server start
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ for _name in list(os.environ):
 os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
 # Nor must a developer's own operator config, whose floor reaches every verdict.
 os.environ["XDG_CONFIG_HOME"] = os.devnull
+# Why: a run that is terminated ends its servers as one that is interrupted does.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
