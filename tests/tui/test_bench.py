@@ -150,10 +150,11 @@ async def test_identical_calls_are_approved_together_after_one_was_read(
     same = [fake.open_item(t, 1) for t in talks[:2]]
     other = fake.open_item(talks[2], 1, arguments='{"amount_cents":990000}')
     async with running(fake, start=talks[0].id) as (app, pilot):
-        await open_inbox(app, pilot, 3)
+        screen = await open_inbox(app, pilot, 3)
+        await until(pilot, lambda: screen.item is not None and screen.item.id == same[0].id)
         await pilot.press("enter")
         await armed(app, pilot)
-        assert "A approve all 2 identical calls" in text_of(app)
+        await until(pilot, lambda: "A approve all 2 identical calls" in text_of(app))
         await pilot.press("A")
         await until(pilot, lambda: "2 of 2 calls approved" in text_of(app))
 

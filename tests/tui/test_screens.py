@@ -196,3 +196,22 @@ async def test_f_keys_change_screens_from_anywhere_and_leave_the_draft(
         await until(pilot, lambda: app.screen is app.chat)
 
         assert app.chat.query_one(Composer).text == "hi"
+
+
+async def test_a_screen_that_is_left_before_it_was_there_is_no_fault(
+    fake: FakeGateway, talk: FakeTalk
+) -> None:
+    async with running(fake, start=talk.id) as (app, pilot):
+        for opened in (
+            app.action_inbox,
+            app.action_decided,
+            app.action_events,
+            app.action_costs,
+            app.action_agents,
+        ):
+            opened()
+            app.to_chat()
+        await pilot.pause(0.2)
+
+        assert app.screen is app.chat
+        assert app.stopped_by == ""

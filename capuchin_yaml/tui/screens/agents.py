@@ -28,6 +28,7 @@ class AgentsScreen(Frame):
     """List and detail; Enter begins a conversation with the marked agent."""
 
     CSS_PATH = "lists.tcss"
+    PANES = ("#facts", "#list", "#detail")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f5", "back", "back", id="agents.back"),
         Binding("n", "talk", "new conversation", id="agents.new"),
@@ -47,6 +48,8 @@ class AgentsScreen(Frame):
 
     def on_mount(self) -> None:
         """Start in the list."""
+        if not self.has_panes:
+            return
         self.query_one(PickList).focus()
         self.draw()
 

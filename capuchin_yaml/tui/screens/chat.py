@@ -35,6 +35,7 @@ class ChatScreen(Frame):
     """One conversation at a time; drafts are kept for each."""
 
     CSS_PATH = "chat.tcss"
+    PANES = ("#filter", "#talks", "#transcript", "#pill", "#queue", "#strip", "#menu", "#composer")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+b", "talks", "conversations", id="chat.talks"),
         Binding("ctrl+n", "app.new_talk", "new", id="chat.new"),

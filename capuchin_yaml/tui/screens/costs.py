@@ -22,6 +22,7 @@ class CostsScreen(Frame):
     """One table; the same numbers are added up in three ways."""
 
     CSS_PATH = "lists.tcss"
+    PANES = ("#table",)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f4", "back", "back", id="costs.back"),
         Binding("tab,v", "turn", "by conversation, agent or model", id="costs.by"),
@@ -41,6 +42,8 @@ class CostsScreen(Frame):
 
     def on_mount(self) -> None:
         """Read the tokens of every conversation, now and again while this is open."""
+        if not self.has_panes:
+            return
         self.query_one(Reader).focus()
         self.action_reread()
         self.set_interval(_REREAD_S, self.action_reread)

@@ -25,6 +25,7 @@ class DecidedScreen(Frame):
     """The second tab of the inbox."""
 
     CSS_PATH = "lists.tcss"
+    PANES = ("#facts", "#filter", "#list", "#detail")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", id="decided.back"),
         Binding("t", "waiting", "what waits", id="decided.waiting"),
@@ -47,6 +48,8 @@ class DecidedScreen(Frame):
 
     def on_mount(self) -> None:
         """Start in the list, and read what was decided in other conversations."""
+        if not self.has_panes:
+            return
         self.query_one("#filter").display = False
         self.query_one(PickList).focus()
         if self.desk.fleet.link.is_up:

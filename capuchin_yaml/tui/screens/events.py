@@ -28,6 +28,7 @@ class EventsScreen(Frame):
     """The log of the conversation on show, from its newest events backwards."""
 
     CSS_PATH = "lists.tcss"
+    PANES = ("#facts", "#filter", "#list", "#detail")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f3", "back", "back", id="events.back"),
         Binding("v", "view", "steps or raw", id="events.view"),
@@ -64,6 +65,8 @@ class EventsScreen(Frame):
 
     def on_mount(self) -> None:
         """Start in the list, at its end."""
+        if not self.has_panes:
+            return
         self.query_one("#filter").display = False
         self.query_one(PickList).focus()
         self.draw()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.screen import Screen
 
@@ -23,6 +23,9 @@ class Frame(Screen[None]):
     """A screen with a top bar and a banner that follow the link."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (MEDIUM, "-wide")]  # noqa: RUF012  # the type is fixed by the parent class
+
+    PANES: ClassVar[tuple[str, ...]] = ()
+    """What it draws on, beside the bars."""
 
     @property
     def capuchin(self) -> CapuchinApp:
@@ -44,9 +47,14 @@ class Frame(Screen[None]):
         return self.size.width < NARROW
 
     @property
+    def has_panes(self) -> bool:
+        """Whether all its panes are there; while it is taken away they go one by one."""
+        return all(bool(self.query(pane)) for pane in ("#top", "#status", *self.PANES))
+
+    @property
     def is_ready(self) -> bool:
-        """Whether its panes are there: before, and while it is taken away, it draws nothing."""
-        return self.is_mounted and bool(self.query("#top")) and bool(self.query("#status"))
+        """Whether it can be drawn."""
+        return self.is_mounted and self.has_panes
 
     def draw_frame(self, talk: Talk | None) -> None:
         """Bring top bar and banner up to date."""

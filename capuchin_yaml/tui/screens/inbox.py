@@ -41,6 +41,7 @@ class InboxScreen(Frame):
     """List and detail. Moving in the list shows an item; answering takes opening it first."""
 
     CSS_PATH = "inbox.tcss"
+    PANES = ("#tabs", "#filter", "#items", "#pane", "#facts", "#detail", "#keys")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f2", "back", "back", id="inbox.back"),
         Binding("g", "go", "go to the talk", id="inbox.go"),
@@ -88,6 +89,8 @@ class InboxScreen(Frame):
 
     def on_mount(self) -> None:
         """Start in the list."""
+        if not self.has_panes:
+            return
         self.query_one("#filter").display = False
         self.query_one(PickList).focus()
         self.draw()
