@@ -179,12 +179,18 @@ def server_log(home: Home) -> Path:
     return home.log_dir / "server.log"
 
 
-def last_words(home: Home, since_bytes: int) -> str:
-    """Return the last line the server logged after `since_bytes`, safe for a terminal."""
+def logged_since(home: Home, since_bytes: int) -> str:
+    """Return what the server logged after `since_bytes`."""
     with contextlib.suppress(OSError), open(server_log(home), "rb") as stream:
         if os.fstat(stream.fileno()).st_size >= since_bytes:
             stream.seek(since_bytes)
-        lines = stream.read().decode(errors="replace").strip().splitlines()
-        if lines:
-            return visible(lines[-1].removeprefix("Error: "))
+        return stream.read().decode(errors="replace").strip()
     return ""
+
+
+def last_words(logged: str) -> str:
+    """Return the line of a log that says why the server ended, safe for a terminal."""
+    lines = logged.splitlines()
+    # Why: a panic ends with its stack, which says nothing to a person.
+    errors = [line for line in lines if line.startswith("Error: ") or "level=ERROR" in line]
+    return visible((errors or lines or [""])[-1].removeprefix("Error: "))

@@ -19,6 +19,7 @@ from capuchin_yaml.client.dev_server import (
     ServerRecord,
     free_ports,
     last_words,
+    logged_since,
     read_record,
     server_command,
     server_log,
@@ -56,8 +57,8 @@ async def start_server(
     loading = asyncio.create_task(
         asyncio.to_thread(importlib.import_module, "capuchin_yaml.client.connection")
     )
-    for attempt in range(_ATTEMPTS):
-        port, http_port, metrics_port, ui_port = free_ports(wanted if attempt == 0 else (0,) * 4)
+    for _ in range(_ATTEMPTS):
+        port, http_port, metrics_port, ui_port = free_ports(wanted)
         ports = (port, http_port, metrics_port, ui_port if temporal_ui else 0)
         log = server_log(home)
         logged_bytes = log.stat().st_size if log.exists() else 0
@@ -74,10 +75,14 @@ async def start_server(
         if failure is None:
             return record, holder
         holder.release()
-        words = last_words(home, logged_bytes) or failure
-        # Why: a port may be taken between our choosing it and the server's binding it.
-        if "address already in use" not in words:
+        logged = logged_since(home, logged_bytes)
+        words = last_words(logged) or failure
+        # Why: a port may be taken between our choosing it and the server's binding it, and the
+        # server chooses more for itself.
+        if "address already in use" not in logged:
             break
+        if any(f":{taken}: " in logged for taken in ports if taken):
+            wanted = (0, 0, 0, 0)
     raise _failed(home, words)
 
 

@@ -327,6 +327,35 @@ async def test_a_program_that_is_half_there_is_an_error_in_words(
         await find_or_start(project)
 
 
+FIRST_TIME_TAKEN = """#!/bin/sh
+if [ ! -e {mark} ]; then
+  touch {mark}
+  echo 'level=ERROR msg="Failed" error="listen tcp 127.0.0.1:9: bind: address already in use"'
+  echo 'panic: runtime error: invalid memory address or nil pointer dereference'
+  echo '        /go/service.go:76 +0x169'
+  exit 2
+fi
+exec {program} "$@"
+"""
+
+
+async def test_a_port_that_the_server_chose_for_itself_and_was_taken_is_no_failure(
+    project: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark, unlucky = tmp_path / "tried", tmp_path / "temporal"
+    script = FIRST_TIME_TAKEN.format(mark=mark, program=temporal_program())
+    unlucky.write_text(script)
+    unlucky.chmod(0o700)
+    monkeypatch.setattr("capuchin_yaml.client.dev_server.temporal_program", lambda: unlucky)
+
+    async with await find_or_start(project) as server:
+        assert server.was_started
+
+    unlucky.write_text(script.partition("exec")[0].replace("! -e", "-e"))
+    with pytest.raises(ServerUnavailable, match=r"listen tcp 127\.0\.0\.1:9: bind"):
+        await find_or_start(project)
+
+
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that every user of this machine can enter and read."""
