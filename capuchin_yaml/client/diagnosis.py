@@ -53,6 +53,8 @@ SEEN_S = 75.0
 """A worker asks for work about every minute; one that did within this counts as there."""
 UNTAKEN_S = 10.0
 """Work that no worker has taken for so long means that none is there, whoever asked before."""
+ROLLS_OVER_S = 0.02
+"""How long to wait before the newest run is asked for again; by then there is a newer one."""
 _QUICK = timedelta(seconds=2)
 _NEWEST_EVENTS = 12
 _TAKEN_IN_VAIN = 3
@@ -166,11 +168,24 @@ async def describe(
         execution=WorkflowExecution(workflow_id=conversation, run_id=run_id),
     )
     service = link.temporal.workflow_service
-    return await read(
-        link,
-        lambda: service.describe_workflow_execution(request, retry=False, timeout=READ_TIMEOUT),
-        conversation,
-    )
+    while True:
+        found = await read(
+            link,
+            lambda: service.describe_workflow_execution(request, retry=False, timeout=READ_TIMEOUT),
+            conversation,
+        )
+        if run_id or not rolled_over(found.workflow_execution_info.status):
+            return found
+        await asyncio.sleep(ROLLS_OVER_S)
+
+
+def rolled_over(status: int) -> bool:
+    """Whether a run has ended because the conversation went on in a new one.
+
+    Why: the server picks the newest run first and looks at it after, so that whoever asks about
+    a conversation while it rolls over may be told of the run before. That is no end.
+    """
+    return status == WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 
 
 def probed(

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from temporalio.client import WorkflowQueryFailedError
+from temporalio.client import WorkflowQueryFailedError, WorkflowQueryRejectedError
 from temporalio.common import QueryRejectCondition
 from temporalio.service import RPCError, RPCStatusCode
 
 from capuchin_yaml.client.diagnosis import (
+    ROLLS_OVER_S,
     UNTAKEN_S,
     Failing,
     attended,
     blocked,
     no_worker,
+    rolled_over,
     why_silent,
     workers,
 )
@@ -72,16 +75,26 @@ async def ask(
             here.
     """
     handle = link.temporal.get_workflow_handle(conversation, run_id=run_id)
-    question = handle.query(
-        query,
-        Ask(conversation=conversation, start=start),
-        reject_condition=QueryRejectCondition.NOT_OPEN if only_open else None,
-        rpc_timeout=_QUERY_TIMEOUT,
-    )
-    try:
-        answer = await attended(
-            link, conversation, question, look_every_s=_LOOK_EVERY_S, must_answer=True
+
+    def question() -> Coroutine[Any, Any, Any]:
+        return handle.query(
+            query,
+            Ask(conversation=conversation, start=start),
+            reject_condition=QueryRejectCondition.NOT_OPEN if only_open else None,
+            rpc_timeout=_QUERY_TIMEOUT,
         )
+
+    try:
+        while True:
+            try:
+                answer = await attended(
+                    link, conversation, question(), look_every_s=_LOOK_EVERY_S, must_answer=True
+                )
+                break
+            except WorkflowQueryRejectedError as rejected:
+                if run_id or not rolled_over(int(rejected.status or 0)):
+                    raise
+                await asyncio.sleep(ROLLS_OVER_S)
     except WorkflowQueryFailedError as error:
         if error.message.startswith(_SDK_RULE):
             # Why: no task fails as long as nobody writes; the code fails on whoever reads.

@@ -15,7 +15,10 @@ from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from capuchin_yaml.client.answers import Partial
+from capuchin_yaml.client.diagnosis import describe
 from capuchin_yaml.client.fleet import Capuchin
+from capuchin_yaml.client.link import Link
+from capuchin_yaml.client.visibility import is_open
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.sealing import sealed_converter
 from capuchin_yaml.errors import (
@@ -28,6 +31,7 @@ from capuchin_yaml.errors import (
 from capuchin_yaml.events import AssistantSaid, TurnStarted
 from capuchin_yaml.messages import AssistantMessage, ToolResult, UserMessage
 from capuchin_yaml.spec import ApprovalSpec
+from tests.client.late_server import LateServer
 from tests.engine.house import House, lab, open_house
 
 ASKS = ApprovalSpec(policy="all")
@@ -264,6 +268,25 @@ async def test_nothing_is_lost_while_a_conversation_rolls_over(
         entries = await talk.transcript()
         assert len(entries) == state.entries == 42
         assert [e.offset for e in await talk.events(since=7)] == list(range(7, state.events))
+
+
+async def test_a_run_that_has_just_rolled_over_is_no_end(temporal: Client, tmp_path: Path) -> None:
+    async with open_house(temporal, tmp_path, roll_over_events=60) as house:
+        serve_plain(house)
+        talk = await Capuchin(temporal, project=house.project).start("plain", "first", by="ann")
+        while (state := await talk.settle()).run == 1:
+            await talk.send("more", by="ann")
+        newest = await temporal.get_workflow_handle(talk.id).describe()
+        late = LateServer(temporal, newest.raw_info.first_run_id)
+
+        seen = await Capuchin(late.client(), project=house.project).conversation(talk.id).state()
+        assert late.asked_before == ["query_workflow"]
+        assert seen == state
+
+        link = Link(late.client(), house.project, "test")
+        description = await describe(link, talk.id)
+        assert late.asked_before[1:] == ["describe_workflow_execution"]
+        assert is_open(description.workflow_execution_info)
 
 
 # sizes
