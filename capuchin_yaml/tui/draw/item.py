@@ -29,7 +29,7 @@ _LABEL = 11
 
 
 View: TypeAlias = Literal["laid out", "form", "exact"]
-VIEWS: tuple[View, ...] = ("laid out", "form", "exact")
+VIEWS: tuple[View, ...] = ("laid out", "exact", "form")
 """Ways to show arguments; each shows all of them, whole."""
 
 
@@ -171,10 +171,10 @@ def _arguments(
     title = "arguments as you wrote them" if is_edited else "arguments"
     match view:
         case "exact":
-            title_row = _section(title, width, "every byte as it is sent")
+            title_row = _section(title, width, "every byte as it is sent · v shows the form")
             return [title_row, *exact_rows(arguments, width)]
         case "form" if schema is not None:
-            title_row = _section(title, width, "as the tool's form · v shows the exact text")
+            title_row = _section(title, width, "as the tool's form")
             return [title_row, *form_rows(schema, arguments, width)]
         case _:
             title_row = _section(title, width, "laid out · v shows the exact text")

@@ -16,6 +16,14 @@ from capuchin_yaml.spec import JsonValue, canonical_json
 FieldKind: TypeAlias = Literal["string", "integer", "number", "boolean", "json"]
 _SIMPLE: tuple[FieldKind, ...] = ("string", "integer", "number", "boolean")
 
+_WORDS: Mapping[FieldKind, str] = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "json": "JSON",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -172,8 +180,7 @@ def _value(field: Field, text: str) -> JsonValue:
     except WrongArguments as error:
         raise WrongArguments(f"{field.name}: {error}") from error
     except (ValueError, RecursionError):
-        what = {"boolean": "true or false", "json": "JSON"}.get(field.kind, f"a {field.kind}")
-        raise WrongArguments(f"{field.name}: {text[:60]!r} is not {what}") from None
+        raise WrongArguments(f"{field.name}: {text[:60]!r} is not {_WORDS[field.kind]}") from None
     return value
 
 
