@@ -23,7 +23,13 @@ def test_a_call_runs_with_the_arguments_that_were_given_instead(shop: Project) -
     item = asked(shop, "wrongword")
 
     ran = shop.run(
-        "inbox", "approve", item["id"], "--digest", item["digest"], "--args", '{"word": "rightword"}'
+        "inbox",
+        "approve",
+        item["id"],
+        "--digest",
+        item["digest"],
+        "--args",
+        '{"word": "rightword"}',
     )
 
     assert (ran.code, ran.out.startswith("edit: probe.note")) == (0, True)
