@@ -92,7 +92,8 @@ class PlainSession:
         )
         self._commands = Commands(self)
         self._news = asyncio.Event()
-        self._was_thinking = False
+        self._rung = 0
+        """The turn whose end was rung."""
         self._later: set[tuple[str, int]] = set()
 
     async def run(
@@ -211,6 +212,7 @@ class PlainSession:
         if self.talk is not None and self.talk.id != conversation:
             self.desk.detach(self.talk.id)
         self.talk = self.desk.attach(conversation)
+        self._rung = self.talk.turn
         self._wake()
 
     def put_off(self, item: str, revision: int) -> None:
@@ -245,10 +247,10 @@ class PlainSession:
         )
         for line in announced:
             self.say(line)
-        is_thinking = talk is not None and talk.status == "thinking"
-        if self.manner.rings and (announced or (self._was_thinking and not is_thinking)):
+        turn = talk.turn if talk is not None and talk.status != "thinking" else self._rung
+        if self.manner.rings and (announced or turn > self._rung):
             self._ring()
-        self._was_thinking = is_thinking
+        self._rung = turn
 
     async def _tell_for_ever(self) -> None:
         while True:

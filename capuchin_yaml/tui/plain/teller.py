@@ -48,7 +48,7 @@ class Teller:
         self._cards: dict[str, str] = {}
         self._reply = ""
         """What of the open reply was told."""
-        self._status = ""
+        self._status, self._turn = "", 0
         self._link = ""
         self._hold = ""
 
@@ -75,8 +75,9 @@ class Teller:
         for card in _cards(talk.entries):
             lines += self._card(card)
         lines += self._growing(talk)
-        if talk.status != self._status:
-            self._status = talk.status
+        # Why the turn too: it may begin and end between two looks.
+        if (talk.status, talk.turn) != (self._status, self._turn):
+            self._status, self._turn = talk.status, talk.turn
             if self._says_states and talk.status in _STATUSES:
                 lines.append(f"state: {_STATUSES[talk.status]}")
         return lines
