@@ -206,7 +206,7 @@ SCENES: dict[str, Scene] = {
     "change-json": Scene(_waiting, ("f2", "enter", "+read", "e", "+box", "ctrl+t")),
     "change-refused": Scene(
         _waiting,
-        ("f2", "enter", "+read", "e", "+box", *["backspace"] * 4, "x", "ctrl+s"),
+        ("f2", "enter", "+read", "e", "+box", "backspace", "x", "ctrl+s"),
     ),
     "changed-item": Scene(
         _waiting,
@@ -294,11 +294,7 @@ async def _press(app: CapuchinApp, pilot: Pilot[int], scene: Scene) -> None:
         if key == "+small":
             await pilot.resize_terminal(30, 8)
         elif key == "+read":
-            for _ in range(40):
-                if not app.guard.unseen:
-                    break
-                await pilot.press("pagedown")
-            await _until(pilot, lambda: app.guard.armed(app.event_clock()))
+            await _read(app, pilot)
         elif key == "+screen":
             await _until(pilot, lambda: isinstance(app.screen, Frame))
         elif key == "+box":
@@ -306,6 +302,17 @@ async def _press(app: CapuchinApp, pilot: Pilot[int], scene: Scene) -> None:
         else:
             await pilot.press(key)
         await pilot.pause()
+
+
+async def _read(app: CapuchinApp, pilot: Pilot[int]) -> None:
+    """Read the item on show to its end, and wait until its keys act."""
+    for _ in range(400):
+        if app.guard.armed(app.event_clock()):
+            return
+        if app.guard.unseen:
+            await pilot.press("pagedown")
+        await pilot.pause(0.02)
+    raise AssertionError("the keys of the item do not come to life")
 
 
 def _connect(fake: FakeGateway, scene: Scene) -> Callable[[], Awaitable[Gateway]]:
