@@ -8,7 +8,7 @@ Keep in step with schemas/event.v1.schema.json (tests/test_events.py compares th
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -138,6 +138,46 @@ class ItemDecided(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ItemVoted(Event):
+    """One of several people approved an item; it waits for the others."""
+
+    kind: ClassVar[str] = "item_voted"
+    item_id: str
+    by: str
+    votes: int
+    """Approvals that count now, this one included."""
+    quorum: int
+    proven: bool = False
+    """Whether it was signed; otherwise the name is asserted only."""
+    client: str = ""
+    reason: str = ""
+    waited_s: float = 0.0
+    dropped: Sequence[str] = ()
+    """People whose earlier approval no longer counts: they have left the group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemReminded(Event):
+    """An item still waits, and was brought to mind."""
+
+    kind: ClassVar[str] = "item_reminded"
+    item_id: str
+    next: str
+    """UTC, ISO 8601: when it is the next time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemEscalated(Event):
+    """An item's time was up, so another group may decide as well."""
+
+    kind: ClassVar[str] = "item_escalated"
+    item_id: str
+    to: str
+    due: str
+    """UTC, ISO 8601: when it is refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GrantUsed(Event):
     """A call ran without asking because a person allowed it beforehand."""
 
@@ -262,6 +302,9 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     ToolRequested,
     ItemOpened,
     ItemDecided,
+    ItemVoted,
+    ItemReminded,
+    ItemEscalated,
     GrantUsed,
     GrantRevoked,
     ToolStarted,

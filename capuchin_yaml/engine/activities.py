@@ -117,7 +117,7 @@ class Activities:
         """The verdicts on the calls of one reply."""
         check_origin(request, contract.Judge)
         spec = AgentSpec.from_json(request.spec)
-        return judge_calls(
+        verdicts = judge_calls(
             spec,
             request.definition_hash,
             self._context(spec, request),
@@ -125,6 +125,20 @@ class Activities:
             self._installed,
             Grants(request.grants, request.now),
         )
+        return [self._with_operator(v, spec.name) for v in verdicts]
+
+    def _with_operator(self, verdict: dict[str, JsonValue], agent: str) -> dict[str, JsonValue]:
+        """A verdict with who may decide, and whether others are to be asked or told."""
+        config, terms = self.operator.now(), verdict["terms"]
+        gate = config.gate is not None and config.gate.is_about(agent)
+        more: dict[str, JsonValue] = {"hooks": any(h.rings(agent) for h in config.hooks)}
+        if gate and verdict["verdict"] in ("allow", "ask"):
+            more["gate"] = True
+        if terms is not None and terms["approvers"]:
+            more["may_decide"] = list(config.people.members(terms["approvers"]))
+            if terms["escalate_to"]:
+                more["may_then"] = list(config.people.members([terms["escalate_to"]]))
+        return {**verdict, **more}
 
     def _context(self, spec: AgentSpec, request: contract.Judge) -> CallContext:
         try:

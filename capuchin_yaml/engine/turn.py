@@ -30,8 +30,8 @@ from capuchin_yaml.events import (
     TurnEnded,
     UsageRecorded,
 )
-from capuchin_yaml.items import call_digest, limit_digest
-from capuchin_yaml.spec import JsonValue, canonical_json
+from capuchin_yaml.items import call_digest, limit_digest, strictest_terms
+from capuchin_yaml.spec import AgentSpec, JsonValue, canonical_json
 from capuchin_yaml.tally import tally_from_json
 
 MODEL_ATTEMPTS = 6
@@ -335,6 +335,7 @@ class TurnRunner:
             "arguments": arguments,
             "digest": call_digest(tool, arguments, self._start.injected, definition.hash),
             "distribution": f"{tool['distribution']} {tool['distribution_version']}",
+            "terms": strictest_terms(AgentSpec.from_json(definition.spec).approval),
         }
 
     async def _judge_reply(self) -> None:
@@ -343,6 +344,7 @@ class TurnRunner:
         if turn.phase != "judge":
             return
         for call, verdict in zip(turn.calls, verdicts, strict=True):
+            self._c.hooks = bool(verdict.get("hooks", self._c.hooks))
             self.calls.apply(call, verdict)
             self.grants.use(call, verdict.get("grant"))
         runnable = [c for c in turn.calls if c.stage == "new"]

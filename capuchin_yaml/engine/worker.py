@@ -20,6 +20,7 @@ from capuchin_yaml.engine.deployment import Deployment
 from capuchin_yaml.engine.journal import Journal
 from capuchin_yaml.engine.life_activities import LifeActivities
 from capuchin_yaml.engine.pauses import PauseBook
+from capuchin_yaml.engine.people import PeopleActivities
 from capuchin_yaml.engine.sandbox import sandbox
 from capuchin_yaml.engine.scrub import Scrubber
 from capuchin_yaml.engine.scrub_boundary import ScrubBoundary
@@ -101,6 +102,7 @@ async def _serve(
         scrubber=settings.scrubber,
     )
     life = LifeActivities(client, pauses)
+    people = PeopleActivities(activities.operator)
     tools = ToolRunner(
         client,
         registry,
@@ -121,6 +123,7 @@ async def _serve(
                 activities.pin_definition,
                 activities.judge,
                 activities.call_model,
+                people.check_decision,
                 tools.call_tool,
                 tools.preview_tool,
                 life.until_resumed,
