@@ -8,7 +8,7 @@ Keep in step with schemas/event.v1.schema.json (tests/test_events.py compares th
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -152,7 +152,7 @@ class ItemVoted(Event):
     client: str = ""
     reason: str = ""
     waited_s: float = 0.0
-    dropped: Sequence[str] = ()
+    dropped: tuple[str, ...] = ()
     """People whose earlier approval no longer counts: they have left the group."""
 
 
@@ -327,7 +327,10 @@ def to_json(event: Event) -> dict[str, JsonValue]:
     out: dict[str, JsonValue] = {"kind": event.kind}
     for name in _FIELDS[type(event)]:
         value = getattr(event, name)
-        out[name] = dict(value) if isinstance(value, Mapping) else value
+        if isinstance(value, tuple):
+            out[name] = list(value)
+        else:
+            out[name] = dict(value) if isinstance(value, Mapping) else value
     return out
 
 
@@ -337,7 +340,12 @@ def decode(value: Mapping[str, Any]) -> Event:
     cls = _BY_KIND.get(kind) if isinstance(kind, str) else None
     if cls is not None:
         try:
-            return cls(**{name: value[name] for name in _FIELDS[cls] if name in value})
+            found: dict[str, Any] = {
+                name: tuple(value[name]) if isinstance(value[name], list) else value[name]
+                for name in _FIELDS[cls]
+                if name in value
+            }
+            return cls(**found)
         except TypeError:
             pass  # a required field is missing: a shape of another release
     return UnknownEvent(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from capuchin_yaml.events import Choice, ItemKind
+from capuchin_yaml.events import Choice, ItemEscalated, ItemKind, ItemVoted
 from capuchin_yaml.spec import ApprovalSpec, JsonValue, RuleSpec, canonical_json
 
 CHOICES: Mapping[str, tuple[Choice, ...]] = {
@@ -95,6 +95,24 @@ class Item:
         """How many more people must approve."""
         return max(self.quorum - len(self.votes), 0)
 
+    def with_vote(self, event: ItemVoted) -> Item:
+        """The item after one of several people has approved it."""
+        kept = tuple(v for v in self.votes if v["by"] not in event.dropped)
+        vote = {n: getattr(event, n) for n in ("by", "client", "proven", "reason", "waited_s")}
+        return replace(self, votes=(*kept, {**vote, "at": event.time}))
+
+    def with_escalation(self, event: ItemEscalated) -> Item:
+        """The item after its time was up and another group may decide as well."""
+        groups = sorted({*self.approvers, event.to}) if self.approvers else ()
+        return replace(
+            self,
+            approvers=tuple(groups),
+            escalated=event.to,
+            escalate_to="",
+            due=event.due,
+            then="deny",
+        )
+
 
 def item_from_json(value: Mapping[str, Any]) -> Item:
     """Read an item; unknown keys are ignored.
@@ -146,6 +164,26 @@ def shown_digest(digest: str, preview_hash: str) -> str:
 def limit_digest(item_id: str, limit: str, value: int) -> str:
     """Hex SHA-256 that a decision about going on past a limit is bound to."""
     return hashlib.sha256(f"{item_id}\0{limit}\0{value}".encode()).hexdigest()
+
+
+def who_may(item: Item) -> str:
+    """Who may decide an item, for a person; empty when anyone may, alone."""
+    if not item.approvers and not item.exclude and item.quorum < 2:
+        return ""
+    groups = " or ".join(item.approvers)
+    people = ", ".join(item.may_decide) or "nobody the operator's config of the worker knows"
+    words = f"{groups}: {people}" if item.approvers else "anyone"
+    asked = f"; not {', '.join(item.exclude)}, who asked for it" if item.exclude else ""
+    return words + asked
+
+
+def who_has(item: Item) -> str:
+    """Who approved so far, of how many; empty where one is enough."""
+    if item.quorum < 2:
+        return ""
+    names = ", ".join(f"{v['by']}{'' if v['proven'] else ' (not proven)'}" for v in item.votes)
+    count = f"{len(item.votes)} of {item.quorum} approved"
+    return f"{count}: {names}; {item.needed} more needed" if names else count
 
 
 def terms_of(approval: ApprovalSpec, rule: RuleSpec | None = None) -> dict[str, JsonValue]:

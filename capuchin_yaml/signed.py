@@ -2,44 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Protocol
+
 from capuchin_yaml.spec import JsonValue, canonical_json
 
 NAMESPACE = "capuchin-decision"
 """The SSH signature namespace: a signature made for anything else counts for nothing here."""
 
 
-def statement(
-    *,
-    conversation: str,
-    item: str,
-    digest: str,
-    choice: str,
-    by: str,
-    at: str,
-    arguments: str = "",
-    result: str = "",
-    reason: str = "",
-    grant: JsonValue = None,
-) -> str:
-    """The text that a signature covers; the item's id names its revision.
+class Decision(Protocol):
+    """The parts of a decision that a signature covers."""
 
-    `at` is when the decision was sent, UTC, ISO 8601.
-    """
+    @property
+    def conversation(self) -> str: ...
+    @property
+    def item(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def choice(self) -> str: ...
+    @property
+    def arguments(self) -> str: ...
+    @property
+    def result(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def grant(self) -> Mapping[str, JsonValue] | None: ...
+    @property
+    def by(self) -> str: ...
+    @property
+    def sent_at(self) -> str: ...
+
+
+def statement_of(decision: Decision) -> str:
+    """The text that a signature of this decision covers; the item's id names its revision."""
     return canonical_json(
         {
             "v": 1,
             "what": NAMESPACE,
-            "conversation": conversation,
-            "item": item,
-            "revision": revision_of(item),
-            "digest": digest,
-            "choice": choice,
-            "arguments": arguments,
-            "result": result,
-            "reason": reason,
-            "grant": grant,
-            "by": by,
-            "at": at,
+            "conversation": decision.conversation,
+            "item": decision.item,
+            "revision": revision_of(decision.item),
+            "digest": decision.digest,
+            "choice": decision.choice,
+            "arguments": decision.arguments,
+            "result": decision.result,
+            "reason": decision.reason,
+            "grant": dict(decision.grant) if decision.grant else None,
+            "by": decision.by,
+            "at": decision.sent_at,
         }
     )
 

@@ -77,7 +77,7 @@ def check_terms(reading: Reading, path: Path, terms: Terms) -> None:
     if terms.on_timeout is not None and terms.on_timeout != "wait" and not has_timeout:
         reading.warning(
             "no-effect",
-            f"on_timeout: {on_timeout} never happens, because {_of(path)} has no timeout",
+            f"on_timeout: {on_timeout} never happens, because {_without(path)} timeout",
             reading.document.key_span((*path, "on_timeout")),
             "add timeout: 24h",
         )
@@ -119,5 +119,5 @@ def _said(reading: Reading, places: tuple[Path, ...], key: str) -> str | None:
     return next((t for p in places if (t := reading.text((*p, key))) is not None), None)
 
 
-def _of(path: Path) -> str:
-    return "approval" if path == BLOCK else "neither the rule nor approval"
+def _without(path: Path) -> str:
+    return "approval has no" if path == BLOCK else "neither the rule nor approval has a"

@@ -17,7 +17,7 @@ from capuchin_yaml.engine.desk import Desk
 from capuchin_yaml.engine.grant_book import GrantBook
 from capuchin_yaml.engine.late_results import LateResults
 from capuchin_yaml.engine.state import Conversation
-from capuchin_yaml.signed import statement
+from capuchin_yaml.signed import statement_of
 from capuchin_yaml.spec import JsonValue
 
 
@@ -160,19 +160,3 @@ class Deciding:
             "votes": len(item["votes"]),
             "quorum": item["quorum"],
         }
-
-
-def statement_of(request: contract.Decide) -> str:
-    """What a signature of this decision must cover."""
-    return statement(
-        conversation=request.conversation,
-        item=request.item,
-        digest=request.digest,
-        choice=request.choice,
-        by=request.by,
-        at=request.sent_at,
-        arguments=request.arguments,
-        result=request.result,
-        reason=request.reason,
-        grant=dict(request.grant) if request.grant else None,
-    )

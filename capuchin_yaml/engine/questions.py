@@ -53,6 +53,7 @@ class Questions:
                 "may_decide": list(call.may_decide),
                 "may_then": list(call.may_then),
                 "escalate_to": terms["escalate_to"] or "",
+                "escalated": "",
                 "quorum": terms["quorum"],
                 "exclude": self._excluded(call),
                 "votes": list(votes or ()),
