@@ -101,6 +101,12 @@ class ApprovalSpec:
     rules: tuple[RuleSpec, ...] = ()
     """Before policy and list: any that matches and denies, else the first that matches."""
 
+    def groups(self) -> tuple[str, ...]:
+        """The groups of people that are named anywhere in it, sorted."""
+        places = (self, *self.rules)
+        named = {group for p in places for group in (p.approvers, p.escalate_to)}
+        return tuple(sorted(group for group in named if group is not None))
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

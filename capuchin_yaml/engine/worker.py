@@ -13,6 +13,7 @@ from pathlib import Path
 from temporalio.client import Client
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 
+from capuchin_yaml.compiler.operator_config import LiveOperatorConfig
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.activities import Activities, ModelSettings
 from capuchin_yaml.engine.agents import AgentTable
@@ -144,6 +145,7 @@ async def _serve(
             default_heartbeat_throttle_interval=timedelta(seconds=stream_every_s),
         )
         async with worker:
+            _warn_of_groups(agents, activities.operator)
             logger.info("serving %s: %s", project, ", ".join(agents.names()) or "no agents")
             if ready is not None:
                 ready.set()
@@ -152,6 +154,21 @@ async def _serve(
             asyncio.get_running_loop().call_later(settings.grace_s, tools.grace_over.set)
     await tools.stop()
     await activities.stop()
+
+
+def _warn_of_groups(agents: AgentTable, operator: LiveOperatorConfig) -> None:
+    """Say which agents wait for people whom the operator's config does not know."""
+    config = operator.now()
+    for name in agents.names():
+        served = agents.get(name)
+        groups = served.spec.approval.groups() if served is not None else ()
+        for group in config.people.unknown(groups):
+            logger.warning(
+                "%s asks the group %s, which %s does not have: nobody can decide for it",
+                name,
+                group,
+                config.path,
+            )
 
 
 async def _warm(agents: AgentTable, models: ModelSettings, registry: Registry) -> None:

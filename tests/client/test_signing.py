@@ -39,10 +39,15 @@ async def test_a_key_file_signs(tmp_path: Path) -> None:
     assert "not ann's" in unproven("what I say: e", made, public(line), "ann")
 
 
+def in_agent(key: Path) -> None:
+    """Hand a key to the agent, and take its file away."""
+    subprocess.run(["ssh-add", "-q", str(key)], check=True)
+    key.unlink()
+
+
 async def test_a_key_in_the_agent_signs_by_its_public_file(tmp_path: Path, agent: None) -> None:
     key, line = make_key(tmp_path, "ann")
-    subprocess.run(["ssh-add", "-q", str(key)], check=True)
-    key.unlink()  # noqa: ASYNC240 a test
+    in_agent(key)
     made = await signature("text", key.with_suffix(".pub"))
 
     assert unproven("text", made, public(line), "ann") == ""
