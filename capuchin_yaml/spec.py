@@ -103,7 +103,7 @@ class ApprovalSpec:
 
     def groups(self) -> tuple[str, ...]:
         """The groups of people that are named anywhere in it, sorted."""
-        places = (self, *self.rules)
+        places: tuple[ApprovalSpec | RuleSpec, ...] = (self, *self.rules)
         named = {group for p in places for group in (p.approvers, p.escalate_to)}
         return tuple(sorted(group for group in named if group is not None))
 

@@ -173,11 +173,18 @@ class ToolCalls:
         It is asked again, as a new revision, when its tool shows what it would do or when more
         people must approve; what cannot run is asked again as it was, with the reason.
         """
+        await workflow.wait_condition(
+            lambda: turn.cancelled_by is not None or not self._roll_over_due()
+        )
         decision = self._desk.decision(call.item_id) or {}
         written, by = str(decision["arguments"]), str(decision["by"])
         earlier = (call.input, call.problem, call.arguments)
         call.input, call.problem, call.arguments = json.loads(written), None, ""
-        [verdict] = await self._judge([call])
+        self._busy += 1  # nothing may roll over while an edit is half taken
+        try:
+            [verdict] = await self._judge([call])
+        finally:
+            self._busy -= 1
         if turn.cancelled_by is not None:
             self.end(call, "cancelled", "The turn was cancelled before this call ran.")
             return

@@ -18,8 +18,10 @@ from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.activities import Activities, ModelSettings
 from capuchin_yaml.engine.agents import AgentTable
 from capuchin_yaml.engine.deployment import Deployment
+from capuchin_yaml.engine.gate import GateActivities
 from capuchin_yaml.engine.journal import Journal
 from capuchin_yaml.engine.life_activities import LifeActivities
+from capuchin_yaml.engine.notices import NoticeActivities
 from capuchin_yaml.engine.pauses import PauseBook
 from capuchin_yaml.engine.people import PeopleActivities
 from capuchin_yaml.engine.sandbox import sandbox
@@ -104,6 +106,7 @@ async def _serve(
     )
     life = LifeActivities(client, pauses)
     people = PeopleActivities(activities.operator)
+    gate, notices = GateActivities(activities.operator), NoticeActivities(activities.operator)
     tools = ToolRunner(
         client,
         registry,
@@ -125,6 +128,8 @@ async def _serve(
                 activities.judge,
                 activities.call_model,
                 people.check_decision,
+                gate.ask_gate,
+                notices.notify,
                 tools.call_tool,
                 tools.preview_tool,
                 life.until_resumed,
