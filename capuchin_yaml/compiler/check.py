@@ -33,6 +33,8 @@ _BAD_IDS: Mapping[str, str] = {
     "tool reference": "bad-tool-name",
     "tool or alias": "bad-tool-name",
     "Model name": "bad-model",
+    "address": "bad-address",
+    "variable of the environment": "bad-name",
 }
 
 
@@ -179,7 +181,7 @@ class _Checker:
 
     def _variable(self, path: Path, node: Node, name: str) -> None:
         in_config = len(path) > 3 and path[0] == "tools" and path[2] == "config"
-        if in_config and _VARIABLE.fullmatch(name):
+        if (in_config and _VARIABLE.fullmatch(name)) or _is_key_of_a_model(path):
             return
         self._skipped.append(path)
         self._bad_paths.add(path)
@@ -191,7 +193,7 @@ class _Checker:
                 "needless-key",
                 f"{place_name(path)} takes no value from the environment",
                 node.span,
-                "only the config of a tool takes {env: NAME}",
+                "only the config of a tool and model.api_key take {env: NAME}",
             )
 
     def _unknown_keys_first(self, error: Any) -> None:
@@ -295,6 +297,14 @@ class _Checker:
             return
         if path[len(self._base) :] == ("approval",):
             self._list_missing(path, node.entries["policy"].node)
+            return
+        if path == ("budget",):
+            self._report(
+                "missing-key",
+                "budget has neither max_usd nor max_tokens",
+                self._map_start(path, node),
+                'add max_usd: "2.00"',
+            )
             return
         reason = ""
         if path == ("price",):
@@ -433,7 +443,8 @@ class _Checker:
             help_: str | None = "remove the list, or write policy: allowlist or policy: denylist"
         else:
             message = f"{place_name(path[:-1])} is {value} and takes no {shown(str(path[-1]))}"
-            help_ = "remove the line, or write type: per_call"
+            per = "per_token" if path[-1] in ("input", "output", "unit") else "per_call"
+            help_ = f"remove the line, or write type: {per}"
         self._report("needless-key", message, self._document.key_span(path), help_)
 
     def _map_start(self, path: Path, node: Node) -> Span:
@@ -464,6 +475,12 @@ class _Checker:
 
     def _report(self, id_: str, message: str, span: Span, help_: str | None = None) -> None:
         self._found.append(Diagnostic(id_, Severity.ERROR, message, span, help_))
+
+
+def _is_key_of_a_model(path: Path) -> bool:
+    return path == ("model", "api_key") or (
+        path[:2] == ("model", "fallback") and path[3:] == ("api_key",)
+    )
 
 
 _INLINED: dict[str, Schema] = {}

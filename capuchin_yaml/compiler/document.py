@@ -78,6 +78,12 @@ class Document:
     source: SourceText
     root: Node | None
     diagnostics: tuple[Diagnostic, ...]
+    others: Mapping[str, SourceText] = field(default_factory=dict)
+    """Other files that values came from, by path."""
+
+    def source_of(self, node: Node) -> SourceText:
+        """The text of the file in which a value stands."""
+        return self.others.get(node.span.path, self.source)
 
     @property
     def path(self) -> str:

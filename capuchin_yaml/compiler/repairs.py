@@ -22,12 +22,16 @@ _EXAMPLES: Mapping[str, str] = {
     "file": "add file: prompts/agent.md.j2",
     "amount": 'add amount: "0.25"',
     "currency": "add currency: USD",
+    "input": 'add input: "3.00"',
+    "output": 'add output: "15.00"',
+    "env": "add env: MY_API_KEY",
 }
 _REQUIRED = frozenset({"apiVersion", "name", "prompt", "use"})
 _SECTIONS: Mapping[str, str] = {
     "tools": "tools: [package.tool]",
     "approval": "approval: all",
     "limits": "limits: {max_steps: 8}",
+    "budget": 'budget: {max_usd: "2.00"}',
     "price": "price: {type: free}",
     "listing": "listing: {license: MIT}",
     "variables": "variables: {company: {type: string}}",
@@ -46,6 +50,8 @@ def repair_for(
 ) -> str | None:
     """A line to type, or None when nothing is certain enough to suggest."""
     key = path[-1] if path else ""
+    if missing and key == "name" and path[0] == "model":
+        return "add name: anthropic:claude-opus-4-8"
     if missing:
         return _EXAMPLES.get(str(key))
     title = schema.get("title")
@@ -57,7 +63,8 @@ def repair_for(
     if title == "duration":
         return duration_repair(node.text)
     if title == "amount":
-        return amount_repair(node.text)
+        repair = amount_repair(node.text)
+        return repair.partition(" and currency")[0] if path[0] == "budget" and repair else repair
     if "enum" in schema:
         return _enum_repair(str(key), node, schema)
     if title == "Agent name":
@@ -132,6 +139,8 @@ def _type_repair(key: str | int, node: Node, schema: Mapping[str, JsonValue]) ->
     name = f"{key}: " if isinstance(key, str) and key else ""
     if key == "model" and node.kind == "scalar":
         return "write provider:name, such as anthropic:claude-opus-4-8, or rehearsal"
+    if key == "api_key" and node.kind == "scalar":
+        return "name a variable of the environment: api_key: {env: MY_API_KEY}"
     if key == "prompt" and node.kind == "scalar":
         return f"put it in quotes: prompt: {quoted(node.text)}"
     if node.kind == "scalar":
