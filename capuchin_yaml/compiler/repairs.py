@@ -26,6 +26,7 @@ _EXAMPLES: Mapping[str, str] = {
     "output": 'add output: "15.00"',
     "env": "add env: MY_API_KEY",
 }
+_MODEL_NAME = "add name: anthropic:claude-opus-4-8"
 _REQUIRED = frozenset({"apiVersion", "name", "prompt", "use"})
 _SECTIONS: Mapping[str, str] = {
     "tools": "tools: [package.tool]",
@@ -50,10 +51,8 @@ def repair_for(
 ) -> str | None:
     """A line to type, or None when nothing is certain enough to suggest."""
     key = path[-1] if path else ""
-    if missing and key == "name" and path[0] == "model":
-        return "add name: anthropic:claude-opus-4-8"
     if missing:
-        return _EXAMPLES.get(str(key))
+        return _MODEL_NAME if (path[0], key) == ("model", "name") else _EXAMPLES.get(str(key))
     title = schema.get("title")
     if len(schema.get("enum", ())) == 1:
         return f"write {key}: {schema['enum'][0]}"
@@ -63,8 +62,7 @@ def repair_for(
     if title == "duration":
         return duration_repair(node.text)
     if title == "amount":
-        repair = amount_repair(node.text)
-        return repair.partition(" and currency")[0] if path[0] == "budget" and repair else repair
+        return amount_repair(node.text, with_currency=path[0] != "budget")
     if "enum" in schema:
         return _enum_repair(str(key), node, schema)
     if title == "Agent name":
@@ -104,7 +102,7 @@ def duration_repair(text: str) -> str | None:
 _SIGNS = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY"}
 
 
-def amount_repair(text: str) -> str | None:
+def amount_repair(text: str, *, with_currency: bool = True) -> str | None:
     """The same amount as a plain decimal, if the text names one."""
     text = text.strip()
     if text.casefold() in ("free", "none", "gratis"):
@@ -121,7 +119,7 @@ def amount_repair(text: str) -> str | None:
     if not number.is_finite() or number < 0 or abs(number.adjusted()) > 12:
         return 'write digits with a point: amount: "0.25"'
     plain = f"{number:f}"
-    return f'write "{plain}"' + (f" and currency: {sign}" if sign else "")
+    return f'write "{plain}"' + (f" and currency: {sign}" if sign and with_currency else "")
 
 
 def _enum_repair(key: str, node: Node, schema: Mapping[str, JsonValue]) -> str | None:
