@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +53,8 @@ def command(paths: tuple[Path, ...], format_: str, profile: str | None, as_json:
     if not files:
         out.fail(f"no agent files in {', '.join(str(path) for path in find)}")
         return ExitCode.REFUSED
-    compiled = compile_agents(files, profile=profile)
+    with _no_collections():
+        compiled = compile_agents(files, profile=profile)
     taken = _taken_names(compiled)
     found = [d for c in compiled for d in (*c.diagnostics, *taken.get(c.path, ()), *_ungranted(c))]
     # Why: what is wrong in a file that others extend is said once.
@@ -59,6 +62,19 @@ def command(paths: tuple[Path, ...], format_: str, profile: str | None, as_json:
     _print(out, compiled, diagnostics, "json" if as_json else format_)
     wrong = any(d.severity is Severity.ERROR for d in diagnostics)
     return ExitCode.REFUSED if wrong else ExitCode.DONE
+
+
+@contextlib.contextmanager
+def _no_collections() -> Iterator[None]:
+    """Let Python's collector of cycles rest.
+
+    Why: compiling makes hardly any, and looking for them takes a third of the time.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _taken_names(compiled: Sequence[Compiled]) -> dict[Path, list[Diagnostic]]:
