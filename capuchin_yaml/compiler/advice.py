@@ -83,7 +83,7 @@ def _why_in_vain(spec: AgentSpec, tools: list[ToolSpec]) -> str | None:
 
 
 def _unknown_model(reading: Reading, model: str, where: Path) -> None:
-    from capuchin_yaml.models.registry import PROVIDERS
+    from capuchin_yaml.models.known import PROVIDERS
 
     provider, _, name = model.partition(":")
     if provider in PROVIDERS:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -196,11 +198,12 @@ def find_agents(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 def _agents_in(folder: Path) -> list[Path]:
     try:
-        children = sorted(folder.iterdir())
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries if entry.name.endswith(".yaml"))
     except OSError:
         # It stays, so that compiling it says why it cannot be read.
         return [folder]
-    return [child for child in children if child.suffix == ".yaml" and _is_agent(child)]
+    return [child for name in names if _is_agent(child := folder / name)]
 
 
 def _is_folder(path: Path) -> bool:
@@ -211,23 +214,26 @@ def _is_folder(path: Path) -> bool:
 
 
 def _is_agent(path: Path) -> bool:
-    if path.name.endswith(_NEVER_AGENTS) or path.name.startswith(".") or not path.is_file():
+    if path.name.endswith(_NEVER_AGENTS) or path.name.startswith("."):
         return False
     try:
         data = _read(path)
-    except OSError:
-        # It may be one; compiling it says why it cannot be read.
-        return True
+    except OSError as error:
+        # It may be one unless it is a folder, a device or a link to nothing; compiling it says
+        # why it cannot be read.
+        return error.errno not in (errno.EINVAL, errno.ENOENT)
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     return _AGENT_LINE.search(data.decode(encoding, "replace")) is not None
 
 
 def _read(path: Path) -> bytes:
+    mode = os.stat(path).st_mode
     # Why: a device or a pipe would be read for ever.
-    if path.exists() and not path.is_file():
-        if path.is_dir():
+    if not stat.S_ISREG(mode):
+        is_folder = stat.S_ISDIR(mode)
+        if is_folder:
             next(path.iterdir(), None)  # a folder that may not be read says so first
-        raise OSError(errno.EINVAL, "it is a folder" if path.is_dir() else "it is no plain file")
+        raise OSError(errno.EINVAL, "it is a folder" if is_folder else "it is no plain file")
     with path.open("rb") as file:
         return file.read(MAX_FILE_BYTES + 1)
 

@@ -7,6 +7,9 @@ import re
 from functools import cache
 from pathlib import Path
 
+REHEARSAL = "rehearsal"
+PROVIDERS = ("anthropic", REHEARSAL, "scripted")
+"""Every provider this release has, sorted."""
 _OFFLINE = frozenset({"rehearsal", "scripted"})
 _DATED = re.compile(r"-(\d{8}|latest)$")
 

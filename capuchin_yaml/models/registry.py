@@ -9,10 +9,8 @@ from pathlib import Path
 
 from capuchin_yaml.errors import ModelRejected
 from capuchin_yaml.models.adapter import ModelAdapter
+from capuchin_yaml.models.known import PROVIDERS, REHEARSAL
 
-REHEARSAL = "rehearsal"
-PROVIDERS = ("anthropic", REHEARSAL, "scripted")
-"""Every provider this release has, sorted."""
 _KEYS = {"anthropic": "ANTHROPIC_API_KEY"}
 SECRET_VARIABLES = (*_KEYS.values(), "ANTHROPIC_AUTH_TOKEN")
 """Every environment variable that may hold a secret of a provider."""
@@ -21,6 +19,16 @@ _FORMS = {
     REHEARSAL: REHEARSAL,
     "scripted": "scripted:FILE",
 }
+__all__ = [
+    "PROVIDERS",
+    "REHEARSAL",
+    "SECRET_VARIABLES",
+    "ModelName",
+    "needs_key",
+    "open_model",
+    "split_model_name",
+    "warm",
+]
 
 
 @dataclass(frozen=True, slots=True)
