@@ -7,6 +7,7 @@ that the real one refuses; a talk that goes on has been proved valid.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from capuchin_yaml.client.fleet import Capuchin
 from capuchin_yaml.spec import ApprovalSpec
 from tests.engine.house import House, Talk, lab
 from tests.models.fake_anthropic import (
@@ -294,3 +296,28 @@ class TestProviderThatCannotAnswerNow:
 async def _failed_once(talk: Talk) -> bool:
     described = (await talk.handle.describe()).raw_description
     return any(a.HasField("last_failure") for a in described.pending_activities)
+
+
+async def test_a_long_wait_is_shown_with_its_end_and_reason(
+    house: House, provider: FakeAnthropic
+) -> None:
+    """Case: a talk that waits for its provider looks as if it were thinking."""
+    house.agent("busy", MODEL)
+    slow_down = error(429, "rate_limit_error", "slow down", {"retry-after": "300"})
+    provider.answers.append(slow_down)
+    talk = await house.talk("busy", "go")
+    await talk.until(lambda s: _failed_once(talk))
+    seen = Capuchin(house.client, project=house.project).conversation(talk.id)
+
+    state, partial = await seen.state(), await seen.partial()
+    await talk.cancel()
+    await talk.idle()
+
+    assert state.status == "thinking"
+    assert re.fullmatch(
+        r"tried again at ..:..:.. UTC \(attempt 2 of 6\): .*slow down.*", state.detail
+    )
+    assert partial is not None
+    assert partial.held_up == state.detail
+    assert (await seen.state()).detail == ""
+    assert await seen.partial() is None
