@@ -38,7 +38,7 @@ from capuchin_yaml.messages import (
     OpaqueBlock,
     ReplyCall,
     TextBlock,
-    entries_from_json,
+    entry_from_json,
     entry_to_json,
 )
 from capuchin_yaml.models.adapter import ModelAdapter
@@ -178,7 +178,7 @@ class Activities:
             question = ModelRequest(
                 model=pinned.model.partition(":")[2],
                 system=pinned.system,
-                entries=entries_from_json(entries),
+                entries=tuple(entries),
                 tools=tuple(ModelTool(t.alias, t.description, t.input_schema) for t in spec.tools),
                 max_tokens=settings.max_tokens or MAX_TOKENS,
                 temperature=settings.temperature,
@@ -192,7 +192,7 @@ class Activities:
             _assistant_message(reply, pinned.model, request.conversation, request.first_call)
         )
         if entry["blocks"]:
-            entries.append(entry)
+            entries.append(entry_from_json(entry))
             digest = chained(digest, entry)
         self.windows.keep(request.conversation, digest, entries)
         usage = reply.usage
