@@ -96,7 +96,13 @@ async def shapes(house: House, right: Mapping[str, Any]) -> dict[str, tuple[Payl
         fewer = {k: v for k, v in right.items() if k != name}
         if name != "start":  # it has a default
             wrong[f"without {name}"] = (await sealed(house, fewer),)
-        odd = {"null": None, "a list": [], "an object": {}, "a number": 5, "1 MB": "x" * MEGABYTE}
+        odd: dict[str, Any] = {
+            "null": None,
+            "a list": [],
+            "an object": {},
+            "a number": 5,
+            "1 MB": "x" * MEGABYTE,
+        }
         for kind, value in odd.items():
             if not (name == "start" and kind == "a number"):
                 wrong[f"{name} is {kind}"] = (await sealed(house, {**right, name: value}),)
@@ -202,7 +208,8 @@ async def test_a_start_of_any_other_shape_fails_and_leaves_nothing_running(house
     }
     wrong = await shapes(house, right)
     for name in ("variables", "injected"):
-        for value in (None, [], 5, "x", {"a": "x" * MEGABYTE}, {"a": float("nan")}):
+        values: list[Any] = [None, [], 5, "x", {"a": "x" * MEGABYTE}, {"a": float("nan")}]
+        for value in values:
             wrong[f"{name} {str(value)[:20]}"] = (await sealed(house, {**right, name: value}),)
     ended = {}
     for shape, payloads in wrong.items():

@@ -22,6 +22,7 @@ from tests.engine.house import House, Talk, lab
 from tests.models.fake_anthropic import (
     Answer,
     FakeAnthropic,
+    Received,
     call_block,
     error,
     says,
@@ -286,9 +287,9 @@ class TestProviderThatCannotAnswerNow:
     def _note_times(self, provider: FakeAnthropic, at: list[float]) -> None:
         answer_to = provider.answer_to
 
-        def noted(*given: Any) -> Answer:
+        def noted(received: Received, path: str) -> Answer:
             at.append(time.monotonic())
-            return answer_to(*given)
+            return answer_to(received, path)
 
         provider.answer_to = noted  # type: ignore[method-assign]  # the clock of a stand-in
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from capuchin_yaml.errors import ModelRejected
 from capuchin_yaml.messages import (
     AssistantMessage,
+    Block,
     CallBlock,
     ModelRequest,
     ToolResult,
@@ -35,7 +36,7 @@ def numbered(entries: list[TranscriptEntry]) -> list[TranscriptEntry]:
     ids: dict[str, str] = {}
     for entry in entries:
         if isinstance(entry, AssistantMessage):
-            blocks = []
+            blocks: list[Block] = []
             for block in entry.blocks:
                 if isinstance(block, CallBlock):
                     ids[block.call_id] = f"demo:{len(out)}{len(blocks)}"
@@ -69,7 +70,8 @@ def test_only_what_is_new_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
         return request_body(asked, provider=provider)
 
     monkeypatch.setattr(checked, "request_body", counting)
-    requests, entries = CheckedRequests("scripted"), []
+    requests = CheckedRequests("scripted")
+    entries: list[TranscriptEntry] = []
     for n in range(200):
         entries += [user(f"message {n}")]
         requests.size(replace(request(*entries), conversation="talk"))
@@ -79,8 +81,8 @@ def test_only_what_is_new_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_breaks_a_rule_is_refused_however_much_was_passed_before() -> None:
-    requests, entries = CheckedRequests("scripted"), [user("hello"), assistant("hi"), user("and?")]
-    fine = replace(request(*entries), conversation="talk")
+    requests = CheckedRequests("scripted")
+    fine = replace(request(user("hello"), assistant("hi"), user("and?")), conversation="talk")
     requests.size(fine)
 
     with pytest.raises(ModelRejected, match="max_tokens"):
@@ -90,8 +92,8 @@ def test_what_breaks_a_rule_is_refused_however_much_was_passed_before() -> None:
 
 def test_another_talk_under_the_same_name_is_looked_at_from_its_beginning() -> None:
     requests = CheckedRequests("scripted")
-    first = [user("hello"), assistant("hi"), user("and?")]
-    other = [user("a longer hello"), assistant("hi"), user("and?")]
+    first: list[TranscriptEntry] = [user("hello"), assistant("hi"), user("and?")]
+    other: list[TranscriptEntry] = [user("a longer hello"), assistant("hi"), user("and?")]
     requests.size(replace(request(*first), conversation="talk"))
     asked = replace(request(*other), conversation="talk")
 
