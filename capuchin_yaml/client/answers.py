@@ -228,6 +228,8 @@ class Partial:
     offset: int
     """Where `tail` begins in the whole reply, in code points."""
     tail: str
+    held_up: str = ""
+    """Why the model is not writing now, and when it is asked again; empty while it writes."""
 
 
 def state_from_json(value: Mapping[str, Any]) -> ConversationState:

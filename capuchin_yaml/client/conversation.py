@@ -22,7 +22,7 @@ from capuchin_yaml.client.answers import (
     state_from_json,
 )
 from capuchin_yaml.client.deletion import delete_conversation
-from capuchin_yaml.client.diagnosis import describe
+from capuchin_yaml.client.diagnosis import describe, held_up
 from capuchin_yaml.client.ids import agent_of, short_id
 from capuchin_yaml.client.link import Link
 from capuchin_yaml.client.queries import ask, pages
@@ -213,7 +213,12 @@ class Conversation:
             return await self._told_by_server("blocked", str(error))
         except WorkflowQueryRejectedError as rejected:
             return await self._ended(int(rejected.status or 0))
-        return state_from_json(answer)
+        state = state_from_json(answer)
+        if state.status == "thinking" and not state.detail:
+            partial = await self.partial()
+            if partial is not None and partial.held_up:
+                return replace(state, detail=partial.held_up)
+        return state
 
     async def events(self, since: int = 0, until: int | None = None) -> list[Event]:
         """Return the event log from offset `since` on, over all runs, up to `until` (excluded).
@@ -267,6 +272,7 @@ class Conversation:
     async def partial(self) -> Partial | None:
         """Return the newest end of the reply that is being written; None when none is.
 
+        Between two attempts it says instead what holds the model up, and until when.
         Cheap enough to ask ten times a second; needs no worker.
 
         Raises:
@@ -276,6 +282,8 @@ class Conversation:
         for activity in description.pending_activities:
             if activity.activity_type.name != contract.CALL_MODEL:
                 continue
+            if (why := held_up(activity)) is not None:
+                return Partial(activity.attempt, 0, "", held_up=why)
             payloads = list(activity.heartbeat_details.payloads)[:1]
             for value in await self._link.temporal.data_converter.decode(payloads):
                 return _partial(value)

@@ -40,7 +40,7 @@ from capuchin_yaml.messages import (
     OpaqueBlock,
     ReplyCall,
     TextBlock,
-    entries_from_json,
+    entry_from_json,
     entry_to_json,
 )
 from capuchin_yaml.models.adapter import ModelAdapter
@@ -196,7 +196,7 @@ class Activities:
         digest, entries = await self.windows.window(self.client, request)
         spec = pinned.spec
         try:
-            said = entries_from_json(entries)
+            said = tuple(entries)
             tools = tuple(ModelTool(t.alias, t.description, t.input_schema) for t in spec.tools)
 
             async def ask(adapter: ModelAdapter, choice: ModelChoice) -> ModelReply:
@@ -220,7 +220,7 @@ class Activities:
             _assistant_message(reply, model, request.conversation, request.first_call)
         )
         if entry["blocks"]:
-            entries.append(entry)
+            entries.append(entry_from_json(entry))
             digest = chained(digest, entry)
         self.windows.keep(request.conversation, digest, entries)
         usage = reply.usage

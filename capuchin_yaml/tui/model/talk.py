@@ -112,6 +112,7 @@ class Talk:
     _open_calls: set[str] = field(default_factory=set)
     """Calls whose result was not seen yet."""
     _attempt: int = -1
+    _held_up: str = ""
 
     @property
     def is_running(self) -> bool:
@@ -208,7 +209,12 @@ class Talk:
         return [HeadChanged(), ItemsChanged()]
 
     def grow(self, partial: Partial) -> list[Change]:
-        """Take the newest end of the reply being written."""
+        """Take the newest end of the reply being written, or what holds it up."""
+        if partial.held_up != self._held_up:
+            self._held_up = self.detail = partial.held_up
+            return [HeadChanged(), *self.grow(partial)]
+        if partial.held_up:
+            return []
         old = self.open_reply.text if self.open_reply and partial.attempt == self._attempt else ""
         if partial.attempt < self._attempt and self.open_reply:
             return []
@@ -247,6 +253,8 @@ class Talk:
 
     def _drop_open(self) -> list[Change]:
         self._attempt = -1
+        if self._held_up:
+            self._held_up = self.detail = ""
         if self.open_reply is None:
             return []
         self.open_reply = None
