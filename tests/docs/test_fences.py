@@ -39,6 +39,7 @@ PLAYED = {
     "docs/tutorial/first-agent.md",
     "docs/how-to/approve-from-the-terminal.md",
     "docs/how-to/publish-a-listing.md",
+    "docs/how-to/repair-a-file.md",
     "docs/how-to/test-offline.md",
     "docs/reference/client.md",
 }
