@@ -24,7 +24,7 @@ CARRIED: Mapping[str, Mapping[str, str]] = {
         "`description`": "`description`",
         "`instruction`": "`prompt`, with braces written so that they stay",
         "`model`": "`model`, through `models` when it is named there",
-        "`max_tokens`, `temperature`": "`max_tokens`, `temperature` of `model`, within their bounds",
+        "`max_tokens`, `temperature`": "`max_tokens`, `temperature` of `model`, if in bounds",
         "`thinking_budget`": "`model.thinking` when it is a number of tokens",
         "`max_iterations`": "`limits.max_steps`",
         "`metadata.author`, `license`, `version`": "`listing.author`, `listing.license`, `version`",
