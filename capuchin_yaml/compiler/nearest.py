@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 
 # Why: below this a suggestion is more often wrong than right ("tools" for "models" is 0.55).
 _CLOSE_ENOUGH = 0.72
+_MOST_LETTERS_OFF = 3
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -43,6 +44,8 @@ def certain(word: str, known: Iterable[str]) -> str | None:
 
 
 def _is_slip(word: str, other: str) -> bool:
+    if abs(len(word) - len(other)) > _MOST_LETTERS_OFF:
+        return False
     written, meant = (re.split(r"[\W_]+", text[:200].casefold()) for text in (word, other))
     # A digit is never a slip: `v1` and `v2` are two things.
     return len(written) == len(meant) and all(
