@@ -228,6 +228,17 @@ _FOREIGN_VALUES: Mapping[str, Mapping[str, str]] = {
 }
 
 
+SAME_VALUE: Mapping[Place, frozenset[str]] = {
+    "": frozenset(
+        {"instructions", "instruction", "system", "system_prompt", "systemPrompt", "system_message"}
+    ),
+    "listing": frozenset({"licence", "keywords"}),
+}
+"""Foreign words whose value means here what it meant there, so that the key alone is changed.
+
+None is about approval: a word of another format never decides what runs without asking."""
+
+
 def our_value(key: str, word: str) -> str | None:
     """What another format's value `word` of `key` is called here, or None."""
     return _FOREIGN_VALUES.get("policy" if key == "approval" else key, {}).get(word)
