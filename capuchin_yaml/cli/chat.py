@@ -24,6 +24,7 @@ from capuchin_yaml.cli.talking import (
     checked_text,
     checked_values,
     find_partner,
+    settled,
     tell_paused,
     tell_person_needed,
     tell_rehearsal,
@@ -201,7 +202,7 @@ class _Chat:
     async def _answered(self, conversation: Conversation, since: int) -> ExitCode | None:
         """Print what comes of a message; an exit code when the talk is over."""
         while True:
-            state = await conversation.settle()
+            state = await settled(self._out, conversation)
             events = tuple(await conversation.events(since))
             outcome = Outcome(state, events)
             if outcome.reply:

@@ -38,6 +38,10 @@ class DecisionAnswer:
     proven: bool = False
     """Whether the decision was signed by its maker; otherwise `by` is asserted only."""
     client: str = ""
+    votes: int = 0
+    """Approvals so far, where several people must approve and it still waits; else 0."""
+    quorum: int = 0
+    """How many it takes, in the same case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +248,8 @@ class Partial:
     offset: int
     """Where `tail` begins in the whole reply, in code points."""
     tail: str
+    held_up: str = ""
+    """Why the model is not writing now, and when it is asked again; empty while it writes."""
 
 
 def state_from_json(value: Mapping[str, Any]) -> ConversationState:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
@@ -21,7 +22,7 @@ from capuchin_yaml.client.answers import (
     state_from_json,
 )
 from capuchin_yaml.client.deletion import delete_conversation
-from capuchin_yaml.client.diagnosis import describe
+from capuchin_yaml.client.diagnosis import describe, held_up
 from capuchin_yaml.client.ids import agent_of, short_id
 from capuchin_yaml.client.link import Link
 from capuchin_yaml.client.queries import ask, pages
@@ -32,12 +33,14 @@ from capuchin_yaml.client.requests import (
     deliver,
     envelope,
 )
+from capuchin_yaml.client.signing import signature, signing_key
 from capuchin_yaml.client.visibility import is_open, memo_value
 from capuchin_yaml.client.watch import Bookmark, Reconnected, Reconnecting, settled, watched
 from capuchin_yaml.engine import contract
 from capuchin_yaml.errors import ConversationBlocked
 from capuchin_yaml.events import ConversationStatus, Event, decode
 from capuchin_yaml.messages import TranscriptEntry, entry_from_json
+from capuchin_yaml.signed import statement_of
 from capuchin_yaml.spec import JsonValue
 
 _CHOICE_BYTES = 256
@@ -103,10 +106,12 @@ class Conversation:
         `arguments` go with the choice `edit`: the JSON object that shall run instead, judged like
         the model's. `grant` goes with `approve`: what else it allows in this conversation,
         `{scope: call or tool, times, until}`. An item that was decided before is no error: the
-        answer has `accepted` false and tells who decided and how.
+        answer has `accepted` false and tells who decided and how. It is signed with the key of
+        CAPUCHIN_SIGNING_KEY, if that is set.
 
         Raises:
-            RequestRefused: no such item, another revision, or a choice it does not offer.
+            RequestRefused: no such item, another revision, a choice it does not offer, or this
+                person may not decide it.
             NotSent, WorkerUnavailable: nobody confirmed it.
             ConversationNotFound, ConversationBlocked: as the names say.
         """
@@ -122,6 +127,10 @@ class Conversation:
             ),
             grant=None if grant is None else dict(grant),
         )
+        key = signing_key()
+        if key is not None:
+            signed = await signature(statement_of(request), key)
+            request = replace(request, signature=signed)
         answer = await deliver(self._link, contract.DECIDE, request)
         return DecisionAnswer(
             accepted=bool(answer["accepted"]),
@@ -132,6 +141,8 @@ class Conversation:
             reason=str(answer.get("reason") or ""),
             proven=bool(answer.get("proven")),
             client=str(answer.get("client") or ""),
+            votes=int(answer.get("votes") or 0),
+            quorum=int(answer.get("quorum") or 0),
         )
 
     async def revoke(self, grant: str, *, by: str) -> bool:
@@ -251,7 +262,12 @@ class Conversation:
             return await self._told_by_server("blocked", str(error))
         except WorkflowQueryRejectedError as rejected:
             return await self._ended(int(rejected.status or 0))
-        return state_from_json(answer)
+        state = state_from_json(answer)
+        if state.status == "thinking" and not state.detail:
+            partial = await self.partial()
+            if partial is not None and partial.held_up:
+                return replace(state, detail=partial.held_up)
+        return state
 
     async def events(self, since: int = 0, until: int | None = None) -> list[Event]:
         """Return the event log from offset `since` on, over all runs, up to `until` (excluded).
@@ -305,6 +321,7 @@ class Conversation:
     async def partial(self) -> Partial | None:
         """Return the newest end of the reply that is being written; None when none is.
 
+        Between two attempts it says instead what holds the model up, and until when.
         Cheap enough to ask ten times a second; needs no worker.
 
         Raises:
@@ -314,6 +331,8 @@ class Conversation:
         for activity in description.pending_activities:
             if activity.activity_type.name != contract.CALL_MODEL:
                 continue
+            if (why := held_up(activity)) is not None:
+                return Partial(activity.attempt, 0, "", held_up=why)
             payloads = list(activity.heartbeat_details.payloads)[:1]
             for value in await self._link.temporal.data_converter.decode(payloads):
                 return _partial(value)

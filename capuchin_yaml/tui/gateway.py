@@ -112,6 +112,8 @@ class Partial:
     offset: int
     """Where `tail` begins in the whole reply, in code points."""
     tail: str
+    held_up: str = ""
+    """Why the model is not writing now, and when it is asked again."""
 
 
 Cause: TypeAlias = Literal["server", "worker", "code"]

@@ -262,7 +262,7 @@ async def _partials(
             # The events of the same conversation tell what is wrong.
             found = None
         if found is not None:
-            partial = Partial(found.attempt, found.offset, found.tail)
+            partial = Partial(found.attempt, found.offset, found.tail, found.held_up)
             if partial != last and writing.is_set():
                 last = partial
                 await news.put(partial)

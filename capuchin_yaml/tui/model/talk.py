@@ -19,7 +19,9 @@ from capuchin_yaml.events import (
     Event,
     GrantUsed,
     ItemDecided,
+    ItemEscalated,
     ItemOpened,
+    ItemVoted,
     MessageQueued,
     ToolEnded,
     ToolRequested,
@@ -103,6 +105,7 @@ class Talk:
     _open_calls: set[str] = field(default_factory=set)
     """Calls whose result was not seen yet."""
     _attempt: int = -1
+    _held_up: str = ""
 
     @property
     def is_running(self) -> bool:
@@ -199,7 +202,12 @@ class Talk:
         return [HeadChanged(), ItemsChanged()]
 
     def grow(self, partial: Partial) -> list[Change]:
-        """Take the newest end of the reply being written."""
+        """Take the newest end of the reply being written, or what holds it up."""
+        if partial.held_up != self._held_up:
+            self._held_up = self.detail = partial.held_up
+            return [HeadChanged(), *self.grow(partial)]
+        if partial.held_up:
+            return []
         old = self.open_reply.text if self.open_reply and partial.attempt == self._attempt else ""
         if partial.attempt < self._attempt and self.open_reply:
             return []
@@ -238,6 +246,8 @@ class Talk:
 
     def _drop_open(self) -> list[Change]:
         self._attempt = -1
+        if self._held_up:
+            self._held_up = self.detail = ""
         if self.open_reply is None:
             return []
         self.open_reply = None
@@ -324,6 +334,20 @@ class Talk:
             changes += self._add(mark_of(event))
         return changes
 
+    def _on_voted(self, event: ItemVoted) -> list[Change]:
+        item = self.items.get(event.item_id)
+        if item is None:
+            return []
+        self.items[item.id] = item.with_vote(event)
+        return [ItemsChanged()]
+
+    def _on_escalated(self, event: ItemEscalated) -> list[Change]:
+        item = self.items.get(event.item_id)
+        if item is None:
+            return []
+        self.items[item.id] = item.with_escalation(event)
+        return [ItemsChanged(), HeadChanged()]
+
     def _on_grant_used(self, event: GrantUsed) -> list[Change]:
         left = "" if event.left is None else f", {event.left} more times"
         return self._set_card(event.call_id, reason=f"allowed beforehand{left}")
@@ -392,6 +416,8 @@ _HANDLERS: Mapping[type[Event], Callable[[Talk, Any], list[Change]]] = {
     ToolRequested: Talk._on_requested,
     ItemOpened: Talk._on_opened,
     ItemDecided: Talk._on_decided,
+    ItemVoted: Talk._on_voted,
+    ItemEscalated: Talk._on_escalated,
     ToolStarted: Talk._on_started,
     ToolEnded: Talk._on_ended,
     GrantUsed: Talk._on_grant_used,
