@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from capuchin_yaml.cli.agents_file import KnownAgent
+from capuchin_yaml.cli.agents_file import KnownAgent, told_agent
 from capuchin_yaml.cli.reached import reach
 from capuchin_yaml.tui.gateway import AgentCard
 
@@ -31,6 +31,8 @@ def card(agent: KnownAgent) -> AgentCard:
 async def live_gateway(home: Home, cards: Callable[[], Sequence[AgentCard]]) -> LiveGateway:
     """Connect; `cards` tells, at any time, which agents are served on this machine.
 
+    Those that only workers elsewhere serve are known from the server.
+
     Raises:
         ServerUnavailable: nothing is started here, or it does not answer.
         UnsafeState: the state folder or its key is not ours alone.
@@ -39,4 +41,11 @@ async def live_gateway(home: Home, cards: Callable[[], Sequence[AgentCard]]) -> 
     from capuchin_yaml.tui.live import LiveGateway
 
     fleet = await reach(home, program="tui")
-    return LiveGateway(fleet, user=asserted_user(), agents=cards)
+
+    async def all_cards() -> Sequence[AgentCard]:
+        here = list(cards())
+        names = {c.name for c in here}
+        elsewhere = [told_agent(s.told) for s in await fleet.served() if s.agent not in names]
+        return [*here, *(card(agent) for agent in elsewhere if agent is not None)]
+
+    return LiveGateway(fleet, user=asserted_user(), agents=all_cards)

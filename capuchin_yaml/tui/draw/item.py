@@ -57,12 +57,7 @@ def item_rows(
         out += _fact("package", item.distribution or "unknown", width)
         out += _fact("effect", item.effect or "unknown", width, _effect_role(item.effect))
     out += _fact("why", item.reason or "no reason was given", width)
-    if may := who_may(item):
-        out += _fact("may decide", may, width)
-    if has := who_has(item):
-        out += _fact("approved", has, width, "strong")
-    if item.escalated:
-        out += _fact("escalated", f"to {item.escalated}: nobody decided in time", width)
+    out += _people(item, width)
     name = f"{agent} {version}".strip()
     if item.definition_hash:
         name = f"{name} · definition {item.definition_hash[:12]}"
@@ -70,12 +65,8 @@ def item_rows(
     out += _fact("talk", item.conversation, width)
     if item.requested_by not in ("", "the model"):
         out += _fact("wanted by", f"{item.requested_by}, who changed the model's call", width)
-    before = item.before if edited is None else item.arguments
+    out += _changes(item, edited, width)
     arguments = item.arguments if edited is None else edited
-    if before and before != arguments:
-        whose = "what you changed" if edited is not None else "what was changed"
-        out += [(), _section(whose, width, "- as the model wrote it, + what runs")]
-        out += difference_rows(before, arguments, width)
     if item.tool or arguments:
         out += [(), *_arguments(arguments or "{}", width, view, schema, edited is not None)]
     if item.preview:
@@ -165,6 +156,28 @@ def _fact(label: str, value: str, width: int, role: str = "text") -> list[Row]:
 def _section(title: str, width: int, note: str = "") -> Row:
     text = f"{title} ({note})" if note else title
     return clip((Piece("── ", "rule"), Piece(text, "strong"), Piece(" ──", "rule")), width)
+
+
+def _people(item: Item, width: int) -> list[Row]:
+    """Who may decide, who has, and whether others may since its time was up."""
+    out: list[Row] = []
+    if may := who_may(item):
+        out += _fact("may decide", may, width)
+    if has := who_has(item):
+        out += _fact("approved", has, width, "strong")
+    if item.escalated:
+        out += _fact("escalated", f"to {item.escalated}: nobody decided in time", width)
+    return out
+
+
+def _changes(item: Item, edited: str | None, width: int) -> list[Row]:
+    """What differs from the arguments that the model wrote."""
+    before, after = (item.before, item.arguments) if edited is None else (item.arguments, edited)
+    if not before or before == after:
+        return []
+    whose = "what was changed" if edited is None else "what you changed"
+    title = _section(whose, width, "- as the model wrote it, + what runs")
+    return [(), title, *difference_rows(before, after, width)]
 
 
 def _arguments(
