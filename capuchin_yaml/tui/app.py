@@ -36,6 +36,7 @@ from capuchin_yaml.tui.model.entries import Tone
 from capuchin_yaml.tui.model.guard import Guard
 from capuchin_yaml.tui.model.pasted import clean, hidden_marks
 from capuchin_yaml.tui.notices import NoticeBoard
+from capuchin_yaml.tui.presence import Other, Presence, terminal_name
 from capuchin_yaml.tui.screens.boxes import HelpBox, NameBox, QuitBox, TooSmall
 from capuchin_yaml.tui.screens.chat import ChatScreen
 from capuchin_yaml.tui.screens.chooser import Chooser
@@ -93,6 +94,9 @@ class CapuchinApp(App[int]):
         self.bench = Bench()
         self.drafts = Drafts(drafts_file or (home / "drafts.json" if home else None))
         self.history = History(home / "history.jsonl" if home else None)
+        self.presence = Presence(home)
+        self.others: tuple[Other, ...] = ()
+        """Other TUIs of this machine on the same project."""
         self._keys_file = home / "keys.yaml" if home else None
         self.desk = Desk(connect, self._on_change, clock, poll_s)
         self.started_at = clock()
@@ -368,6 +372,7 @@ class CapuchinApp(App[int]):
         """Keep the drafts and let go of the server."""
         self.board.listen(None)
         self.drafts.save()
+        self.presence.leave()
         await self.desk.shut()
 
     def _on_change(self, change: DeskChange) -> None:
@@ -406,8 +411,11 @@ class CapuchinApp(App[int]):
                 screen.draw()
 
     def _tick(self) -> None:
-        """Ages, and drafts no older than a second."""
+        """Ages, drafts no older than a second, and who else is here."""
         self.drafts.save()
+        if self.desk.gateway is not None:
+            self.presence.enter(self.user, terminal_name())
+            self.others = self.presence.others()
         self._draw_soon()
 
     def _ring(self) -> None:

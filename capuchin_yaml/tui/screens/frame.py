@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.screen import Screen
 
 from capuchin_yaml.tui.desk import Desk
-from capuchin_yaml.tui.draw.bars import banner_rows, top_row
+from capuchin_yaml.tui.draw.bars import banner_rows, others_rows, top_row
 from capuchin_yaml.tui.model.talk import Talk
 from capuchin_yaml.tui.widgets.lines import Lines
 
@@ -66,6 +66,7 @@ class Frame(Screen[None]):
         self.query_one("#top", Lines).set_rows([top_row(talk, fleet, waiting, project, width)])
         now = self.desk.clock()
         rows = banner_rows(fleet, now, now - self.capuchin.started_at)
+        rows += others_rows(self.capuchin.others)
         self.query_one("#banner", Lines).set_rows(rows[:1] if self.is_narrow else rows)
 
     def answer_keys(self) -> list[tuple[str, str]]:
