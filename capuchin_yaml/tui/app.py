@@ -41,7 +41,7 @@ from capuchin_yaml.tui.screens.boxes import HelpBox, NameBox, QuitBox, TooSmall
 from capuchin_yaml.tui.screens.chat import ChatScreen
 from capuchin_yaml.tui.screens.chooser import Chooser
 from capuchin_yaml.tui.screens.frame import Frame
-from capuchin_yaml.tui.terminal import sole_terminal
+from capuchin_yaml.tui.terminal import keep, sole_terminal
 from capuchin_yaml.tui.widgets.item_detail import ItemDetail
 
 MIN_COLUMNS = 40
@@ -138,6 +138,8 @@ class CapuchinApp(App[int]):
     def on_mount(self) -> None:
         """Paint, then connect."""
         self._leave_on_signals(asyncio.get_running_loop())
+        # Why: Textual takes in what is printed while it runs, and drops it when nobody asks.
+        self.begin_capture_print(self)
         keymap = read_keymap(self._keys_file)
         self.set_keymap(dict(keymap.keys))
         if keymap.problems:
@@ -146,6 +148,10 @@ class CapuchinApp(App[int]):
         self.guard.focus(True, float("-inf"))
         self.set_interval(1.0, self._tick)
         self.call_after_refresh(self._begin)
+
+    def on_print(self, event: events.Print) -> None:
+        """Keep in the log what something printed."""
+        keep(event.text)
 
     def _leave_on_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         """Give the terminal back when the program is told to end."""
