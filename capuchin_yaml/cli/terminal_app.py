@@ -11,19 +11,19 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from capuchin_yaml.cli.agents_file import KnownAgent, read_agents
 from capuchin_yaml.cli.logs import start_logs
 from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.cli.reached import reach
-from capuchin_yaml.cli.supervise import Plan, Running, Supervisor
-from capuchin_yaml.cli.up_log import stop_signals, tell_roster, tell_web_ui
+from capuchin_yaml.cli.stopping import stop_signals
 from capuchin_yaml.tui.app import CapuchinApp, tell_fault
-from capuchin_yaml.tui.gateway import AgentCard
 from capuchin_yaml.tui.notices import NoticeBoard, Option
 from capuchin_yaml.tui.terminal import sole_terminal
 
 if TYPE_CHECKING:
+    from capuchin_yaml.cli.agents_file import KnownAgent
+    from capuchin_yaml.cli.supervise import Plan, Running, Supervisor
     from capuchin_yaml.client.home import Home
+    from capuchin_yaml.tui.gateway import AgentCard
     from capuchin_yaml.tui.live import LiveGateway
 
 logger = logging.getLogger("capuchin_yaml.up")
@@ -114,6 +114,9 @@ class UpBeside:
             self.ready.cancel()
 
     async def _supervise(self) -> None:
+        from capuchin_yaml.cli.supervise import Supervisor
+        from capuchin_yaml.cli.up_log import tell_roster, tell_web_ui
+
         self._loop = asyncio.get_running_loop()
         self._told = asyncio.Event()
         supervisor = self._supervisor = Supervisor(self._plan, self._face)
@@ -149,6 +152,8 @@ def open_tui(home: Home) -> ExitCode:
     """The TUI on the server that is found from `home`, until the person leaves."""
 
     async def connect() -> LiveGateway:
+        from capuchin_yaml.cli.agents_file import read_agents
+
         return await _gateway(home, lambda: [card(agent) for agent in read_agents(home)])
 
     return _show(home, connect, NoticeBoard())
@@ -177,6 +182,8 @@ def up_with_tui(out: Output, plan: Plan) -> ExitCode:
 
 def card(agent: KnownAgent) -> AgentCard:
     """An agent as the TUI lists it."""
+    from capuchin_yaml.tui.gateway import AgentCard
+
     return AgentCard(
         name=agent.name,
         version=agent.version,

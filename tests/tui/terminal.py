@@ -74,6 +74,24 @@ class TuiTerminal:
         while time.monotonic() < end and self._read(0.05):
             pass
 
+    def record(self, seconds: float) -> list[tuple[float, bytes]]:
+        """What it writes for a while, each piece with the time it came; nothing is drawn yet.
+
+        So the emulator takes no processor time while something is measured.
+        """
+        pieces: list[tuple[float, bytes]] = []
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if select.select([self._ours], [], [], left)[0]:
+                pieces.append((time.monotonic(), os.read(self._ours, 1 << 16)))
+        return pieces
+
+    def draw(self, chunk: bytes) -> None:
+        """Draw a piece of what it wrote."""
+        self.raw += chunk
+        # Why: the emulator draws unknown private sequences, such as the kitty keyboard's, as text.
+        self._stream.feed(_known(chunk))
+
     def press(self, keys: bytes) -> None:
         """Send bytes as a keyboard does."""
         os.write(self._ours, keys)
@@ -112,9 +130,7 @@ class TuiTerminal:
             return True
         except OSError:
             return False
-        self.raw += chunk
-        # Why: the emulator draws unknown private sequences, such as the kitty keyboard's, as text.
-        self._stream.feed(_known(chunk))
+        self.draw(chunk)
         return bool(chunk)
 
 
