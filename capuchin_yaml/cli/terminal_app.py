@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from capuchin_yaml.cli.logs import start_logs
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from capuchin_yaml.cli.agents_file import KnownAgent
     from capuchin_yaml.cli.supervise import Plan, Running, Supervisor
     from capuchin_yaml.client.home import Home
-    from capuchin_yaml.tui.gateway import AgentCard
+    from capuchin_yaml.tui.gateway import AgentCard, Gateway
     from capuchin_yaml.tui.live import LiveGateway
 
 logger = logging.getLogger("capuchin_yaml.up")
@@ -148,15 +149,22 @@ class UpBeside:
             await asyncio.gather(working, return_exceptions=True)
 
 
-def open_tui(home: Home) -> ExitCode:
-    """The TUI on the server that is found from `home`, until the person leaves."""
+def open_tui(home: Home, *, is_read_only: bool = False, is_visit: bool = False) -> ExitCode:
+    """The TUI on the server that is found from `home`, until the person leaves.
 
-    async def connect() -> LiveGateway:
+    `is_visit` is one of a web server: it has no drafts, history and keys of this machine's user.
+    """
+
+    async def connect() -> Gateway:
         from capuchin_yaml.cli.agents_file import read_agents
+        from capuchin_yaml.tui.read_only import read_only
 
-        return await _gateway(home, lambda: [card(agent) for agent in read_agents(home)])
+        program = "web" if is_visit else "tui"
+        found = await _gateway(home, lambda: [card(a) for a in read_agents(home)], program)
+        return read_only(found) if is_read_only else found
 
-    return _show(home, connect, NoticeBoard())
+    app = partial(CapuchinApp, home=None if is_visit else home.path, is_read_only=is_read_only)
+    return _show(home, connect, NoticeBoard(), app=app)
 
 
 def up_with_tui(out: Output, plan: Plan) -> ExitCode:
@@ -165,13 +173,14 @@ def up_with_tui(out: Output, plan: Plan) -> ExitCode:
     board = NoticeBoard()
     up = UpBeside(plan, board)
 
-    async def connect() -> LiveGateway:
+    async def connect() -> Gateway:
         await asyncio.wrap_future(up.ready)
         return await _gateway(plan.home, up.cards)
 
     up.begin()
     try:
-        code = _show(plan.home, connect, board, up.ready)
+        app = partial(CapuchinApp, home=plan.home.path, ends_worker=True)
+        code = _show(plan.home, connect, board, up.ready, app=app)
     finally:
         up.end()
         _wait_for(out, up)
@@ -196,53 +205,55 @@ def card(agent: KnownAgent) -> AgentCard:
     )
 
 
-async def _gateway(home: Home, cards: Callable[[], Sequence[AgentCard]]) -> LiveGateway:
+async def _gateway(
+    home: Home, cards: Callable[[], Sequence[AgentCard]], program: str = "tui"
+) -> LiveGateway:
     from capuchin_yaml.client.identity import asserted_user
     from capuchin_yaml.tui.live import LiveGateway
 
-    fleet = await reach(home, program="tui")
+    fleet = await reach(home, program=program)
     return LiveGateway(fleet, user=asserted_user(), agents=cards)
 
 
 def _show(
     home: Home,
-    connect: Callable[[], Awaitable[LiveGateway]],
+    connect: Callable[[], Awaitable[Gateway]],
     board: NoticeBoard,
     ready: Future[Running] | None = None,
+    *,
+    app: Callable[..., CapuchinApp],
 ) -> ExitCode:
     """Run the app until it is left, a signal comes, or what it needs cannot be started."""
     wanted = threading.Event()
     before: dict[signal.Signals, Any] = {}
 
-    async def connect_and_listen() -> LiveGateway:
+    async def connect_and_listen() -> Gateway:
         loop = asyncio.get_running_loop()
         for number in before:
-            loop.add_signal_handler(number, app.exit, ExitCode.DONE)
+            loop.add_signal_handler(number, shown.exit, ExitCode.DONE)
         if wanted.is_set():
-            app.exit(ExitCode.DONE)
+            shown.exit(ExitCode.DONE)
         try:
             return await connect()
         except Exception:
             # Why: what cannot be started is said on the plain terminal, whole.
             if ready is not None and ready.done() and ready.exception() is not None:
-                app.exit(ExitCode.REFUSED)
+                shown.exit(ExitCode.REFUSED)
             raise
 
-    app = CapuchinApp(
-        connect_and_listen, board=board, home=home.path, ends_worker=ready is not None
-    )
+    shown = app(connect_and_listen, board=board)
     log_file = home.log_dir / "tui.log" if home.log_dir.is_dir() else None
     start_logs(verbose=False, log_file=log_file)
     for number in stop_signals():
         before[number] = signal.signal(number, lambda *_: wanted.set())
     try:
         with sole_terminal(log_file):
-            result = app.run()
+            result = shown.run()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    tell_fault(app, log_file)
-    return ExitCode(app.return_code or result or ExitCode.DONE)
+    tell_fault(shown, log_file)
+    return ExitCode(shown.return_code or result or ExitCode.DONE)
 
 
 def _wait_for(out: Output, up: UpBeside) -> None:

@@ -86,6 +86,7 @@ class CapuchinApp(App[int]):
         drafts_file: Path | None = None,
         home: Path | None = None,
         ends_worker: bool = False,
+        is_read_only: bool = False,
         clock: Callable[[], float] = monotonic,
         poll_s: float = 1.0,
     ) -> None:
@@ -97,6 +98,7 @@ class CapuchinApp(App[int]):
         self.drafts = Drafts(drafts_file or (home / "drafts.json" if home else None))
         self.history = History(home / "history.jsonl" if home else None)
         self._keys_file = home / "keys.yaml" if home else None
+        self.is_read_only = is_read_only
         self.clock = clock
         self.started_at = clock()
         self.has_begun = False

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyte
@@ -23,9 +23,19 @@ PATIENCE_S = 30.0
 
 
 class TuiTerminal:
-    """One run of `tests.tui.demo`; `screen` holds what its terminal shows."""
+    """One run of `tests.tui.demo`, or of `command`; `screen` holds what its terminal shows."""
 
-    def __init__(self, scene: str, log_file: Path, columns: int = 100, rows: int = 30) -> None:
+    def __init__(
+        self,
+        scene: str,
+        log_file: Path,
+        columns: int = 100,
+        rows: int = 30,
+        *,
+        command: Sequence[str] = (),
+        cwd: Path = ROOT,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
         self._ours, theirs = pty.openpty()
         self._size(columns, rows)
         self.raw = b""
@@ -34,9 +44,10 @@ class TuiTerminal:
         self._stream = pyte.ByteStream(self.screen)
         keep = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TMUX")}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.tui.demo", scene],
-            cwd=ROOT,
-            env=keep | {"TERM": "xterm-256color", "TUI_LOG": str(log_file), "TZ": "UTC"},
+            command or [sys.executable, "-m", "tests.tui.demo", scene],
+            cwd=cwd,
+            env=(keep if environ is None else dict(environ))
+            | {"TERM": "xterm-256color", "TUI_LOG": str(log_file), "TZ": "UTC"},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

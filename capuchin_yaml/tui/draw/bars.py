@@ -32,9 +32,7 @@ def short_id(conversation: str) -> str:
     return "#" + one_line(conversation, 200).rsplit("-", 1)[-1][:8]
 
 
-def top_row(
-    talk: Talk | None, fleet: Fleet | None, waiting: int, project: str, width: int
-) -> Row:
+def top_row(talk: Talk | None, fleet: Fleet | None, waiting: int, project: str, width: int) -> Row:
     """Where one is, how the link stands, and how many things wait; no fleet before the start."""
     left = [Piece("capuchin", "strong")]
     if talk is not None:

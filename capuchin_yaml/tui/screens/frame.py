@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.screen import Screen
 
 from capuchin_yaml.tui.draw.bars import banner_rows, top_row
+from capuchin_yaml.tui.draw.rows import row
 from capuchin_yaml.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
@@ -73,7 +74,10 @@ class Frame(Screen[None]):
         self.query_one("#top", Lines).set_rows([top_row(talk, fleet, waiting, project, width)])
         now = self.capuchin.clock()
         rows = banner_rows(fleet, now, now - self.capuchin.started_at)
-        self.query_one("#banner", Lines).set_rows(rows[:1] if self.is_narrow else rows)
+        rows = rows[:1] if self.is_narrow else rows
+        if self.capuchin.is_read_only:
+            rows = [*rows, row("read-only: nothing is sent and nothing decided here", "warn")]
+        self.query_one("#banner", Lines).set_rows(rows)
 
     def answer_keys(self) -> list[tuple[str, str]]:
         """Keys that answer what is on show; none outside the inbox."""
