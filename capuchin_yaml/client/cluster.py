@@ -44,9 +44,12 @@ async def ensure_search_attributes(client: Client) -> tuple[str, ...]:
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise _no_namespace(client.namespace) from error
-        # Why: some clusters hide the operator service from users; what is missing is then
-        # unknown, and a conversation that sets an unknown attribute would hang for ever.
-        raise _cannot_make(client.namespace, SEARCH_ATTRIBUTES, error) from error
+        # Why: some clusters, Temporal Cloud among them, hide the operator service from users. A
+        # conversation that set an unknown attribute would hang for ever, so a search has to tell.
+        unknown = await _not_searchable(client)
+        if unknown:
+            raise _cannot_make(client.namespace, unknown, error) from error
+        return ()
     wrong = [
         n for n, kind in SEARCH_ATTRIBUTES.items() if found.get(n, _TYPES[kind]) != _TYPES[kind]
     ]
@@ -142,6 +145,22 @@ async def _search_attributes(client: Client) -> dict[str, int]:
         timeout=timedelta(seconds=_RPC_S),
     )
     return {name: int(kind) for name, kind in answer.custom_attributes.items()}
+
+
+async def _not_searchable(client: Client) -> dict[str, str]:
+    """Return the attributes, with their types, that no search in this namespace may name."""
+    unknown: dict[str, str] = {}
+    for name, kind in SEARCH_ATTRIBUTES.items():
+        try:
+            await client.count_workflows(f"{name} IS NULL", rpc_timeout=timedelta(seconds=_RPC_S))
+        except RPCError as error:
+            if error.status is not RPCStatusCode.INVALID_ARGUMENT:
+                raise ServerUnavailable(
+                    f"the namespace {client.namespace!r} cannot be searched"
+                    f" ({visible(error.message)})"
+                ) from error
+            unknown[name] = kind
+    return unknown
 
 
 def _no_namespace(namespace: str) -> ServerUnavailable:

@@ -192,7 +192,8 @@ class Guard:
         assert isinstance(self._record, dict)
         state = self._record | {
             "pid": self._server.pid,
-            "start": process_start(self._server.pid),
+            # Empty for a server that has ended already: no process has that start.
+            "start": process_start(self._server.pid) or "",
             "guard_pid": os.getpid(),
             "guard_start": process_start(os.getpid()),
             "detached": self._detached_end is not None,

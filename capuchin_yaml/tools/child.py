@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import contextlib
 import logging
@@ -13,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +45,15 @@ class CompletedRun:
     stderr: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    args: list[str]
+    timeout_s: float | None
+    data: bytes | None
+    cwd: str | os.PathLike[str] | None
+    env: Mapping[str, str] | None
+
+
 class Children:
     """The programs of one call of a tool."""
 
@@ -71,17 +82,39 @@ class Children:
         """
         if isinstance(args, str | bytes) or not args:
             raise TypeError("args is a list: the program and its arguments, never a shell line")
-        stops = (self._cancelled, *((stop,) if stop else ()))
         data = input.encode() if isinstance(input, str) else input
-        child = self._start(args, data is not None, cwd, env)
+        given = _Given([os.fspath(arg) for arg in args], timeout_s, data, cwd, env)
+        stops = (self._cancelled, *((stop,) if stop else ()))
+        done: Future[CompletedRun] = Future()
+        # Why a thread of its own: the tool's may be interrupted between any two lines, and a
+        # program that was started then would be known to nobody, its pipes never closed.
+        # Why not `threading.Thread`: its `start` is many lines, and would itself be interrupted.
+        _thread.start_new_thread(self._attend, (given, stops, done))
         try:
-            talk = _Talk(child, data)
-            deadline = None if timeout_s is None else time.monotonic() + timeout_s
-            while not talk.step():
-                if self._stopped or any(event.is_set() for event in stops):
-                    raise ToolCancelled
-                if deadline is not None and time.monotonic() > deadline:
-                    raise TimeoutError(f"{os.fspath(args[0])} did not end within {timeout_s:g} s")
+            return done.result()
+        except ToolCancelled:
+            wait([done], POLITE_S * 2)  # it has time to end politely
+            raise
+
+    def _attend(
+        self, given: _Given, stops: Sequence[threading.Event], done: Future[CompletedRun]
+    ) -> None:
+        try:
+            done.set_result(self._to_its_end(given, stops))
+        except BaseException as error:
+            done.set_exception(error)
+
+    def _to_its_end(self, given: _Given, stops: Sequence[threading.Event]) -> CompletedRun:
+        args, timeout_s, data = given.args, given.timeout_s, given.data
+        child = self._start(given)
+        try:
+            with contextlib.closing(_Talk(child, data)) as talk:
+                deadline = None if timeout_s is None else time.monotonic() + timeout_s
+                while not talk.step():
+                    if self._stopped or any(event.is_set() for event in stops):
+                        raise ToolCancelled
+                    if deadline is not None and time.monotonic() > deadline:
+                        raise TimeoutError(f"{args[0]} did not end within {timeout_s:g} s")
         finally:
             self._end(child)
         return CompletedRun(child.returncode, talk.stdout.text(), talk.stderr.text())
@@ -135,30 +168,26 @@ class Children:
             time.sleep(_TICK_S)
         self.kill()
 
-    def _start(
-        self,
-        args: Sequence[str | os.PathLike[str]],
-        has_input: bool,
-        cwd: str | os.PathLike[str] | None,
-        env: Mapping[str, str] | None,
-    ) -> subprocess.Popen[bytes]:
+    def _start(self, given: _Given) -> subprocess.Popen[bytes]:
         if self._stopped or self._cancelled.is_set():
             raise ToolCancelled
+        # Why first: it takes longer to start than the program, which it has to know at once.
+        the_keeper = _Keeper.the_one()
         bare = {name: os.environ[name] for name in INHERITED if name in os.environ}
         child = subprocess.Popen(
-            [os.fspath(arg) for arg in args],
-            stdin=subprocess.PIPE if has_input else subprocess.DEVNULL,
+            given.args,
+            stdin=subprocess.DEVNULL if given.data is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=cwd,
-            env=bare | dict(env or {}),
+            cwd=given.cwd,
+            env=bare | dict(given.env or {}),
             # Why a session and not only a group: without a terminal of its own a program can
             # neither ask for a password on the worker's nor paint over it.
             start_new_session=True,
         )
+        the_keeper.tell(f"+{child.pid}")
         with self._lock:
             self._running.add(child)
-        _Keeper.the_one().tell(f"+{child.pid}")
         return child
 
     def _end(self, child: subprocess.Popen[bytes]) -> None:
@@ -220,10 +249,11 @@ class _Talk:
         return not any(k.data for k in self._selector.get_map().values()) and self._ended()
 
     def _ended(self) -> bool:
-        if self._child.poll() is None:
-            return False
+        return self._child.poll() is not None
+
+    def close(self) -> None:
+        """Give up listening."""
         self._selector.close()
-        return True
 
     def _read(self, key: selectors.SelectorKey, output: _Output) -> None:
         try:

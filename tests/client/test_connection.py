@@ -30,6 +30,7 @@ from capuchin_yaml.client.server import Server
 from capuchin_yaml.client.target import Target
 from capuchin_yaml.engine.contract import SEARCH_ATTRIBUTES
 from capuchin_yaml.errors import ServerUnavailable
+from tests.client.detour import NoOperatorService
 
 KEY = b"k" * 32
 _LEAVES = """
@@ -207,6 +208,26 @@ async def test_a_search_attribute_of_another_type_is_an_error(
 
     with pytest.raises(ServerUnavailable, match="CapuchinDue with another type than Datetime"):
         await ensure_search_attributes(client)
+
+
+async def test_a_cluster_without_operator_service_is_asked_by_a_search(
+    dev_server: Server, temporal: Client
+) -> None:
+    client = await namespace(dev_server, temporal, "walled", 3)
+    walled = NoOperatorService(client).client()
+
+    with pytest.raises(ServerUnavailable, match="--type Keyword --name CapuchinProject"):
+        await ensure_search_attributes(walled)
+
+    await ensure_search_attributes(client)
+    await attributes_are_known(client)
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                assert await ensure_search_attributes(walled) == ()
+                break
+            except ServerUnavailable:
+                await asyncio.sleep(0.05)
 
 
 async def test_what_a_namespace_forgets_is_said(dev_server: Server, temporal: Client) -> None:

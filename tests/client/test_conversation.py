@@ -31,7 +31,7 @@ from capuchin_yaml.errors import (
 from capuchin_yaml.events import AssistantSaid, TurnStarted
 from capuchin_yaml.messages import AssistantMessage, ToolResult, UserMessage
 from capuchin_yaml.spec import ApprovalSpec
-from tests.client.late_server import LateServer
+from tests.client.detour import LateServer
 from tests.engine.house import House, lab, open_house
 
 ASKS = ApprovalSpec(policy="all")

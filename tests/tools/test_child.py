@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
+import os
 import signal
 import subprocess
 import sys
@@ -191,3 +194,26 @@ def test_the_programs_of_other_calls_are_left_alone(tmp_path: Path) -> None:
     thread.join()
 
     assert ended == [0]
+
+
+def test_an_interruption_at_any_moment_leaves_no_program_and_no_pipe(ctx: ToolContext) -> None:
+    ctx.run(["true"])  # what is opened once and kept is open from here on
+    open_before = len(os.listdir("/proc/self/fd"))
+    interrupt = ctypes.pythonapi.PyThreadState_SetAsyncExc
+
+    def call() -> None:
+        with contextlib.suppress(ToolCancelled):
+            ctx.run(["sleep", "0.02"])
+
+    for round_ in range(60):
+        thread = threading.Thread(target=call)
+        thread.start()
+        time.sleep(round_ / 3000)
+        interrupt(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(ToolCancelled))
+        thread.join()
+
+    deadline = time.monotonic() + 10
+    while len(os.listdir("/proc/self/fd")) > open_before and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert len(os.listdir("/proc/self/fd")) <= open_before
+    assert ctx.run(["true"]).returncode == 0

@@ -111,8 +111,8 @@ class ItemDetail(RowView):
         return strips
 
     def _tell(self, shown: Shown, first: int, last: int) -> None:
-        # Why: a screen above this one hides it although its lines were drawn.
-        if self.screen is self.app.screen and self.display:
+        # Why: a screen above this one hides it although its lines were drawn; and it may be gone.
+        if self.is_attached and self.screen is self.app.screen and self.display:
             self._guard.painted(shown, first, last, self._clock())
             self.post_message(self.Painted())
 
