@@ -123,10 +123,16 @@ async def decide(
                 "accepted": answer.accepted,
                 "reason": answer.reason,
                 "proven": answer.proven,
+                "votes": answer.votes,
+                "quorum": answer.quorum,
             }
         )
     elif answer.accepted:
-        out.answer(f"{answer.choice}: {item.tool or item.title} ({item.id}), by {answer.by}")
+        proof = "" if answer.proven else " (not proven)"
+        out.answer(f"{answer.choice}: {item.tool or item.title} ({item.id}), by {answer.by}{proof}")
+        if answer.quorum:
+            left = answer.quorum - answer.votes
+            out.answer(f"{answer.votes} of {answer.quorum} approved; {left} more needed")
     if answer.accepted:
         return ExitCode.DONE
     out.fail(already_decided(item, answer.choice, answer.by, answer.at, answer.reason))

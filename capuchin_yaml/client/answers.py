@@ -38,6 +38,10 @@ class DecisionAnswer:
     proven: bool = False
     """Whether the decision was signed by its maker; otherwise `by` is asserted only."""
     client: str = ""
+    votes: int = 0
+    """Approvals so far, where several people must approve and it still waits; else 0."""
+    quorum: int = 0
+    """How many it takes, in the same case."""
 
 
 @dataclass(frozen=True, slots=True)

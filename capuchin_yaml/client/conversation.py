@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
@@ -32,12 +33,14 @@ from capuchin_yaml.client.requests import (
     deliver,
     envelope,
 )
+from capuchin_yaml.client.signing import signature, signing_key
 from capuchin_yaml.client.visibility import is_open, memo_value
 from capuchin_yaml.client.watch import Bookmark, Reconnected, Reconnecting, settled, watched
 from capuchin_yaml.engine import contract
 from capuchin_yaml.errors import ConversationBlocked
 from capuchin_yaml.events import ConversationStatus, Event, decode
 from capuchin_yaml.messages import TranscriptEntry, entry_from_json
+from capuchin_yaml.signed import statement_of
 
 _CHOICE_BYTES = 256
 _DIGEST_BYTES = 256
@@ -98,10 +101,11 @@ class Conversation:
         """Answer an item as it was shown; `digest` is the whole one of that revision.
 
         An item that was decided before is no error: the answer has `accepted` false and tells
-        who decided and how.
+        who decided and how. It is signed with the key of CAPUCHIN_SIGNING_KEY, if that is set.
 
         Raises:
-            RequestRefused: no such item, another revision, or a choice it does not offer.
+            RequestRefused: no such item, another revision, a choice it does not offer, or this
+                person may not decide it.
             NotSent, WorkerUnavailable: nobody confirmed it.
             ConversationNotFound, ConversationBlocked: as the names say.
         """
@@ -113,6 +117,10 @@ class Conversation:
             reason=checked_text("the reason", reason, contract.MAX_REASON_BYTES, may_be_blank=True),
             result=checked_text("the result", result, contract.MAX_RESULT_BYTES, may_be_blank=True),
         )
+        key = signing_key()
+        if key is not None:
+            signed = await signature(statement_of(request), key)
+            request = replace(request, signature=signed)
         answer = await deliver(self._link, contract.DECIDE, request)
         return DecisionAnswer(
             accepted=bool(answer["accepted"]),
@@ -123,6 +131,8 @@ class Conversation:
             reason=str(answer.get("reason") or ""),
             proven=bool(answer.get("proven")),
             client=str(answer.get("client") or ""),
+            votes=int(answer.get("votes") or 0),
+            quorum=int(answer.get("quorum") or 0),
         )
 
     async def cancel_turn(self, *, by: str) -> CancelAnswer:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from capuchin_yaml.compiler.bind_terms import check_terms, read_terms
 from capuchin_yaml.compiler.bind_tools import ToolUses
 from capuchin_yaml.compiler.document import Node
 from capuchin_yaml.compiler.nearest import nearest
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.wording import shown
-from capuchin_yaml.spec import ApprovalSpec, OnTimeout, PolicyName, RuleSpec
+from capuchin_yaml.spec import ApprovalSpec, PolicyName, RuleSpec
 
 _POLICIES: Mapping[str, PolicyName] = {
     "auto": "auto",
@@ -17,7 +18,6 @@ _POLICIES: Mapping[str, PolicyName] = {
     "allowlist": "allowlist",
     "denylist": "denylist",
 }
-_ON_TIMEOUT: Mapping[str, OnTimeout] = {"deny": "deny", "wait": "wait", "close": "close"}
 
 
 def bind_approval(
@@ -33,21 +33,19 @@ def bind_approval(
     # means that there is no spec at all.
     policy = _policy(reading)
     listed = _listed(reading, tools, policy)
-    timeout_s = reading.duration_s(("approval", "timeout"))
-    on_timeout = reading.text(("approval", "on_timeout"))
-    if on_timeout is not None and "timeout" not in block.entries and on_timeout != "wait":
-        reading.warning(
-            "no-effect",
-            f"on_timeout: {on_timeout} never happens, because approval has no timeout",
-            reading.document.key_span(("approval", "on_timeout")),
-            "add timeout: 24h",
-        )
+    terms = read_terms(reading, ("approval",))
+    check_terms(reading, ("approval",), terms)
     return ApprovalSpec(
         policy=policy,
         tools=listed,
         rules=rules,
-        timeout_s=timeout_s,
-        on_timeout=_ON_TIMEOUT.get(on_timeout or "deny", "deny"),
+        timeout_s=terms.timeout_s,
+        on_timeout=terms.on_timeout or "deny",
+        approvers=terms.approvers,
+        quorum=terms.quorum or 1,
+        exclude_requester=terms.exclude_requester or False,
+        escalate_to=terms.escalate_to,
+        remind_s=terms.remind_s,
     )
 
 

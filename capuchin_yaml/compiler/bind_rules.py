@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from capuchin_yaml.compiler.bind_terms import check_terms, needless_terms, read_terms
 from capuchin_yaml.compiler.bind_tools import ToolUse, ToolUses
 from capuchin_yaml.compiler.document import Node, Path
 from capuchin_yaml.compiler.nearest import nearest
@@ -61,6 +62,11 @@ class _RuleBinder:
         name = self._reading.text((*path, "tool"))
         means = self._means(path, name)
         when, runs, constant = self._condition(path, name, means)
+        terms = read_terms(self._reading, path)
+        if then == "ask":
+            check_terms(self._reading, path, terms)
+        else:
+            needless_terms(self._reading, path, then)
         self.rules.append(
             RuleSpec(
                 then=then,
@@ -68,6 +74,13 @@ class _RuleBinder:
                 when=when,
                 reason=self._reading.text((*path, "reason")) or "",
                 runs=runs if runs != when else None,
+                approvers=terms.approvers,
+                quorum=terms.quorum,
+                exclude_requester=terms.exclude_requester,
+                timeout_s=terms.timeout_s,
+                on_timeout=terms.on_timeout,
+                escalate_to=terms.escalate_to,
+                remind_s=terms.remind_s,
             )
         )
         self._constants.append(constant)

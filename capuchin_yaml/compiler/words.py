@@ -10,7 +10,6 @@ Place: TypeAlias = str
 
 LATER_KEYS: Mapping[Place, frozenset[str]] = {
     "": frozenset({"budget", "output_schema", "context", "mcp_servers", "extends", "profiles"}),
-    "approval": frozenset({"approvers", "quorum", "exclude_requester", "escalate_to", "remind"}),
     "price": frozenset({"input", "output", "unit"}),
     "tools[]": frozenset({"agent", "variables"}),
     "model": frozenset({"fallback", "base_url", "api_key"}),
@@ -18,7 +17,6 @@ LATER_KEYS: Mapping[Place, frozenset[str]] = {
 """Keys of the format that this version does not carry out yet."""
 
 LATER_VALUES: Mapping[str, frozenset[str]] = {
-    "approval.on_timeout": frozenset({"escalate"}),
     "price.type": frozenset({"per_token"}),
 }
 """Values of the format that this version does not carry out yet."""
@@ -28,6 +26,7 @@ OPERATOR_KEYS: Mapping[str, str] = {
     "gate": "the gate before every call",
     "authorizer": "the authorizer of calls",
     "notify": "who is told of waiting items",
+    "people": "the keys of people",
     "groups": "who belongs to a group of people",
     "budgets": "the budgets of a project",
     "project_budget": "the budget of a project",

@@ -29,6 +29,7 @@ _HOUSE = (
     "capuchin_yaml.events",
     "capuchin_yaml.items",
     "capuchin_yaml.messages",
+    "capuchin_yaml.signed",
     "capuchin_yaml.spec",
     "capuchin_yaml.tally",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from capuchin_yaml.items import Item
+from capuchin_yaml.items import Item, who_has, who_may
 from capuchin_yaml.spec import JsonValue, canonical_json
 from capuchin_yaml.terminal_text import one_line, visible
 from capuchin_yaml.tui.draw.clock import since, span, until
@@ -38,6 +38,12 @@ def item_rows(item: Item, width: int, *, agent: str, version: str, exact: bool) 
         out += _fact("package", item.distribution or "unknown", width)
         out += _fact("effect", item.effect or "unknown", width, _effect_role(item.effect))
     out += _fact("why", item.reason or "no reason was given", width)
+    if may := who_may(item):
+        out += _fact("may decide", may, width)
+    if has := who_has(item):
+        out += _fact("approved", has, width, "strong")
+    if item.escalated:
+        out += _fact("escalated", f"to {item.escalated}: nobody decided in time", width)
     name = f"{agent} {version}".strip()
     if item.definition_hash:
         name = f"{name} · definition {item.definition_hash[:12]}"

@@ -18,7 +18,9 @@ from capuchin_yaml.events import (
     DefinitionPinned,
     Event,
     ItemDecided,
+    ItemEscalated,
     ItemOpened,
+    ItemVoted,
     LimitReached,
     MessageQueued,
     RolledOver,
@@ -330,6 +332,20 @@ class Talk:
             changes += self._add(Mark(event.time, f"{event.item_kind}: {words}{who}"))
         return changes
 
+    def _on_voted(self, event: ItemVoted) -> list[Change]:
+        item = self.items.get(event.item_id)
+        if item is None:
+            return []
+        self.items[item.id] = item.with_vote(event)
+        return [ItemsChanged()]
+
+    def _on_escalated(self, event: ItemEscalated) -> list[Change]:
+        item = self.items.get(event.item_id)
+        if item is None:
+            return []
+        self.items[item.id] = item.with_escalation(event)
+        return [ItemsChanged(), HeadChanged()]
+
     def _on_started(self, event: ToolStarted) -> list[Change]:
         self._settle_status()
         self._open_calls.add(event.call_id)
@@ -408,6 +424,8 @@ _HANDLERS: Mapping[type[Event], Callable[[Talk, Any], list[Change]]] = {
     ToolRequested: Talk._on_requested,
     ItemOpened: Talk._on_opened,
     ItemDecided: Talk._on_decided,
+    ItemVoted: Talk._on_voted,
+    ItemEscalated: Talk._on_escalated,
     ToolStarted: Talk._on_started,
     ToolEnded: Talk._on_ended,
     LimitReached: Talk._on_limit,
