@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -89,7 +90,8 @@ def noise() -> None:
 async def lose(fake: FakeGateway) -> None:
     """Lose the server after a while, and write down when."""
     mark = Path(os.environ["TUI_MARK"])
-    await asyncio.sleep(3.0)
+    # Why by chance: the loss falls anywhere between two heartbeats.
+    await asyncio.sleep(3.0 + random.random())
     await asyncio.to_thread(mark.write_text, str(time.monotonic()))
     fake.is_up = False
 

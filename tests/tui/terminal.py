@@ -101,7 +101,7 @@ class TuiTerminal:
         """Draw a piece of what it wrote."""
         self.raw += chunk
         # Why: the emulator draws unknown private sequences, such as the kitty keyboard's, as text.
-        self._stream.feed(_known(chunk))
+        self._stream.feed(known(chunk))
 
     def press(self, keys: bytes) -> None:
         """Send bytes as a keyboard does."""
@@ -145,5 +145,6 @@ class TuiTerminal:
         return bool(chunk)
 
 
-def _known(chunk: bytes) -> bytes:
+def known(chunk: bytes) -> bytes:
+    """What the emulator understands of a piece."""
     return re.sub(rb"\x1b\[[<>=][0-9;]*u|\x1b\[\?[0-9;]*\$p", b"", chunk)
