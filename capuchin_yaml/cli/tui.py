@@ -40,7 +40,7 @@ def command(
     port: int,
     web_visit: bool,
 ) -> ExitCode:
-    """Open the TUI on the running server, in this terminal or for browsers."""
+    """Open the TUI on the running server."""
     if not web and (web_approve or people or port):
         raise click.UsageError("--web-approve, --web-user and --port go with --web")
     if not web and not web_visit:
