@@ -28,10 +28,13 @@ def card(agent: KnownAgent) -> AgentCard:
     )
 
 
-async def live_gateway(home: Home, cards: Callable[[], Sequence[AgentCard]]) -> LiveGateway:
+async def live_gateway(
+    home: Home, cards: Callable[[], Sequence[AgentCard]], program: str = "tui"
+) -> LiveGateway:
     """Connect; `cards` tells, at any time, which agents are served on this machine.
 
-    Those that only workers elsewhere serve are known from the server.
+    Those that only workers elsewhere serve are known from the server. `program` is what is
+    recorded with every request.
 
     Raises:
         ServerUnavailable: nothing is started here, or it does not answer.
@@ -40,7 +43,7 @@ async def live_gateway(home: Home, cards: Callable[[], Sequence[AgentCard]]) -> 
     from capuchin_yaml.client.identity import asserted_user
     from capuchin_yaml.tui.live import LiveGateway
 
-    fleet = await reach(home, program="tui")
+    fleet = await reach(home, program=program)
 
     async def all_cards() -> Sequence[AgentCard]:
         here = list(cards())

@@ -82,6 +82,17 @@ def item_rows(
     return [*out, (), clip((Piece(f"─ end of the item · {digest}", "muted"),), width)]
 
 
+def _people(item: Item, width: int) -> list[Row]:
+    out: list[Row] = []
+    if may := who_may(item):
+        out += _fact("may decide", may, width)
+    if has := who_has(item):
+        out += _fact("approved", has, width, "strong")
+    if item.escalated:
+        out += _fact("escalated", f"to {item.escalated}: nobody decided in time", width)
+    return out
+
+
 def talk_rows(talk: Sequence[Entry], width: int) -> list[Row]:
     """The last lines of the talk that an item belongs to."""
     lines = [r for e in talk[-_LAST_LINES:] for r in _talk_line(e, width)]
@@ -156,18 +167,6 @@ def _fact(label: str, value: str, width: int, role: str = "text") -> list[Row]:
 def _section(title: str, width: int, note: str = "") -> Row:
     text = f"{title} ({note})" if note else title
     return clip((Piece("── ", "rule"), Piece(text, "strong"), Piece(" ──", "rule")), width)
-
-
-def _people(item: Item, width: int) -> list[Row]:
-    """Who may decide, who has, and whether others may since its time was up."""
-    out: list[Row] = []
-    if may := who_may(item):
-        out += _fact("may decide", may, width)
-    if has := who_has(item):
-        out += _fact("approved", has, width, "strong")
-    if item.escalated:
-        out += _fact("escalated", f"to {item.escalated}: nobody decided in time", width)
-    return out
 
 
 def _changes(item: Item, edited: str | None, width: int) -> list[Row]:
