@@ -10,7 +10,6 @@ import contextlib
 import importlib
 import os
 import signal
-import sys
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +21,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from capuchin_yaml.terminal_text import one_line, visible
+from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui import clipboard
 from capuchin_yaml.tui.commands import choosables, run_chosen
 from capuchin_yaml.tui.drafts import Drafts
@@ -40,7 +39,7 @@ from capuchin_yaml.tui.screens.chat import ChatScreen
 from capuchin_yaml.tui.screens.chooser import Chooser
 from capuchin_yaml.tui.screens.frame import Frame
 from capuchin_yaml.tui.talks import Talks
-from capuchin_yaml.tui.terminal import keep, sole_terminal
+from capuchin_yaml.tui.terminal import keep
 from capuchin_yaml.tui.widgets.item_detail import ItemDetail
 
 if TYPE_CHECKING:
@@ -417,32 +416,3 @@ class CapuchinApp(App[int]):
         for notice in self.board.take():
             self.say(notice.text, notice.tone)
         self._draw_soon()
-
-
-def run_tui(
-    connect: Connect,
-    *,
-    start: str | None = None,
-    agent: str | None = None,
-    board: NoticeBoard | None = None,
-    home: Path | None = None,
-    log_file: Path | None = None,
-) -> int:
-    """Run the TUI on this terminal until the person leaves, and return the exit code.
-
-    `start` opens a conversation by id, `agent` begins one. Whatever else prints while it runs
-    goes to `log_file`. Ask `terminal.can_run` first.
-    """
-    app = CapuchinApp(connect, start=start, agent=agent, board=board, home=home)
-    with sole_terminal(log_file):
-        result = app.run()
-    tell_fault(app, log_file)
-    return app.return_code or result or 0
-
-
-def tell_fault(app: CapuchinApp, log_file: Path | None) -> None:
-    """Say on stderr what fault ended the app and where its log is; nothing after a normal end."""
-    if app.stopped_by:
-        where = f"; details are in {visible(str(log_file))}" if log_file is not None else ""
-        sys.stderr.write(f"the TUI ended by a fault ({app.stopped_by}){where}\n")
-        sys.stderr.write("conversations go on; drafts are kept\n")
