@@ -77,19 +77,18 @@ def _machine() -> Iterator[Finding]:
 
     version = ".".join(str(part) for part in sys.version_info[:3])
     yield Finding("capuchin", "ok", f"{__version__} on Python {version}, {sys.platform}")
-    if os.environ.get("TEMPORAL_ADDRESS"):
-        yield Finding("temporal", "ok", f"named by TEMPORAL_ADDRESS: {_address()}")
-        return
     from capuchin_yaml.client.dev_server import temporal_program
+    from capuchin_yaml.client.target import environment_target
 
     try:
-        yield Finding("temporal", "ok", str(temporal_program()))
+        target = environment_target()
+        if target is not None:
+            text = f"Temporal's own settings name {target.address}, namespace {target.namespace}"
+            yield Finding("temporal", "ok", text)
+        else:
+            yield Finding("temporal", "ok", str(temporal_program()))
     except CapuchinError as error:
         yield Finding("temporal", "missing", str(error))
-
-
-def _address() -> str:
-    return os.environ.get("TEMPORAL_ADDRESS", "")
 
 
 def _agents(paths: tuple[Path, ...], profile: str | None) -> Iterator[Finding]:
