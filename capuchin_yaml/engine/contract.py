@@ -218,7 +218,10 @@ class Migrate(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateResult(Request):
-    """A worker reports a one-attempt call that ended after the server had given it up."""
+    """A worker reports a call that ended after it had been given up.
+
+    Status is ok or error with what a one-attempt call gave, or ended: it runs no more.
+    """
 
     call_id: str
     digest: str
