@@ -294,7 +294,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckDecision:
-    """Ask the worker whether this decision counts as its maker's; none of it enters history."""
+    """Ask the worker whether this decision counts as its maker's."""
 
     conversation: str
     run_id: str
