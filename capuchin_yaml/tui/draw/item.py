@@ -57,7 +57,7 @@ def item_rows(
         out += _fact("package", item.distribution or "unknown", width)
         out += _fact("effect", item.effect or "unknown", width, _effect_role(item.effect))
     out += _fact("why", item.reason or "no reason was given", width)
-    out += _people_rows(item, width)
+    out += _people(item, width)
     name = f"{agent} {version}".strip()
     if item.definition_hash:
         name = f"{name} · definition {item.definition_hash[:12]}"
@@ -86,8 +86,7 @@ def item_rows(
     return [*out, (), clip((Piece(f"─ end of the item · {digest}", "muted"),), width)]
 
 
-def _people_rows(item: Item, width: int) -> list[Row]:
-    """Who may decide and who has, where it takes more than anyone."""
+def _people(item: Item, width: int) -> list[Row]:
     out: list[Row] = []
     if may := who_may(item):
         out += _fact("may decide", may, width)
