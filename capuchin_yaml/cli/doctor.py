@@ -116,6 +116,18 @@ def _agents(paths: tuple[Path, ...], profile: str | None) -> Iterator[Finding]:
             yield Finding("packages", "ok", f"{package}, used by {spec.name}")
         yield _model(spec)
         yield from _needs(spec, path)
+        yield from _groups(spec)
+
+
+def _groups(spec: AgentSpec) -> Iterator[Finding]:
+    from capuchin_yaml.compiler.operator_config import read_operator_config
+
+    config = read_operator_config()
+    for group in config.people.unknown(spec.approval.groups()):
+        text = (
+            f"{spec.name} asks the group {group}, which is not in {config.path}: nobody can decide"
+        )
+        yield Finding("groups", "missing", text)
 
 
 def _needs(spec: AgentSpec, path: Path) -> Iterator[Finding]:

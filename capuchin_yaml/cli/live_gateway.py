@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from capuchin_yaml.cli.agents_file import KnownAgent
+from capuchin_yaml.cli.bell import wants_bell
 from capuchin_yaml.cli.reached import reach
 from capuchin_yaml.tui.gateway import AgentCard
 
@@ -43,4 +45,5 @@ async def live_gateway(
     from capuchin_yaml.tui.live import LiveGateway
 
     fleet = await reach(home, program=program)
-    return LiveGateway(fleet, user=asserted_user(), agents=cards)
+    rings = await asyncio.to_thread(wants_bell)
+    return LiveGateway(fleet, user=asserted_user(), agents=cards, rings=rings)

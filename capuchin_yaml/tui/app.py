@@ -437,7 +437,9 @@ class CapuchinApp(App[int]):
     def _ring(self) -> None:
         """One bell for something new that waits while nobody looks at the terminal."""
         waiting = {r.id for r in self.desk.fleet.waiting()}
-        if waiting - self._known_waiting and not self.app_focus:
+        gateway = self.desk.gateway
+        rings = gateway is not None and gateway.rings
+        if waiting - self._known_waiting and (rings or not self.app_focus):
             self.bell()
         self._known_waiting = waiting
 

@@ -56,11 +56,13 @@ class LiveGateway:
         *,
         user: str,
         agents: Callable[[], Sequence[AgentCard]] = tuple,
+        rings: bool = False,
     ) -> None:
         """Speak as `user`; `agents` tells, at any time, which agents can be started."""
         self._fleet = fleet
         self._user = user
         self._agents = agents
+        self._rings = rings
         self._talks: dict[str, Conversation] = {}
         self._partial_s = _NEAR_S if fleet.address.startswith(_LOOPBACK) else _FAR_S
 
@@ -73,6 +75,11 @@ class LiveGateway:
     def user(self) -> str:
         """The name that decisions are made under, as asserted."""
         return self._user
+
+    @property
+    def rings(self) -> bool:
+        """Whether the operator of this machine wants the bell for everything that waits."""
+        return self._rings
 
     async def agents(self) -> tuple[AgentCard, ...]:
         """The agents that can be started."""
