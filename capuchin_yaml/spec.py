@@ -14,7 +14,7 @@ JsonValue: TypeAlias = Any
 
 Effect: TypeAlias = Literal["read", "write", "destructive"]
 PolicyName: TypeAlias = Literal["default", "auto", "all", "allowlist", "denylist"]
-OnTimeout: TypeAlias = Literal["deny", "wait", "close"]
+OnTimeout: TypeAlias = Literal["deny", "wait", "escalate", "close"]
 RuleAnswer: TypeAlias = Literal["allow", "ask", "deny"]
 VariableType: TypeAlias = Literal["string", "integer", "number", "boolean"]
 PriceType: TypeAlias = Literal["free", "per_call", "per_conversation", "per_token"]
@@ -38,6 +38,8 @@ _LATER = (
     ("", "budget"),
 )
 """Block and key of what came after the first release; `""` is the top."""
+_TERMS = ("approvers", "quorum", "exclude_requester", "escalate_to", "remind_s")
+"""The same for `approval` and its rules, where a default may be more than None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,14 @@ class RuleSpec:
     """Why, for the model and for whoever decides."""
     runs: str | None = None
     """The condition as it is run, where that differs from `when`: `2.0` beside a number."""
+    approvers: str | None = None
+    """For `ask`, as all that follows: in place of what the block says. A group of people."""
+    quorum: int | None = None
+    exclude_requester: bool | None = None
+    timeout_s: float | None = None
+    on_timeout: OnTimeout | None = None
+    escalate_to: str | None = None
+    remind_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +103,24 @@ class ApprovalSpec:
     timeout_s: float | None = None
     """Time a person has, from the ask; None waits for ever."""
     on_timeout: OnTimeout = "deny"
+    approvers: str | None = None
+    """The group of the operator's config whose people may decide; None is anyone."""
+    quorum: int = 1
+    """How many different people must approve."""
+    exclude_requester: bool = False
+    """Whether who asked for a call, by message or edit, may not approve it."""
+    escalate_to: str | None = None
+    """The group that may decide as well when the time is up and `on_timeout` is `escalate`."""
+    remind_s: float | None = None
+    """Time between two reminders; None reminds nobody."""
     rules: tuple[RuleSpec, ...] = ()
     """Before policy and list: any that matches and denies, else the first that matches."""
+
+    def groups(self) -> tuple[str, ...]:
+        """The groups of people that are named anywhere in it, sorted."""
+        places: tuple[ApprovalSpec | RuleSpec, ...] = (self, *self.rules)
+        named = {group for p in places for group in (p.approvers, p.escalate_to)}
+        return tuple(sorted(group for group in named if group is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +254,9 @@ class AgentSpec:
             inside = plain[block] if block else plain
             if _says_nothing(inside[key]):
                 del inside[key]
+        _without_defaults(plain["approval"], ApprovalSpec, _TERMS)
+        for rule in plain["approval"].get("rules", ()):
+            _without_defaults(rule, RuleSpec, (*_TERMS, "timeout_s", "on_timeout"))
         return plain
 
     @property
@@ -276,6 +305,14 @@ def canonical_json(value: JsonValue) -> str:
 def definition_hash(spec: Mapping[str, JsonValue]) -> str:
     """Hex SHA-256 of the canonical JSON of a spec in its JSON form."""
     return hashlib.sha256(canonical_json(spec).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _without_defaults(inside: dict[str, Any], cls: type, names: tuple[str, ...]) -> None:
+    """Take out the keys that say what they say when they are absent."""
+    defaults = {f.name: f.default for f in dataclasses.fields(cls)}
+    for name in names:
+        if inside[name] == defaults[name]:
+            del inside[name]
 
 
 def _settings(value: Mapping[str, JsonValue]) -> ModelSettings:

@@ -207,10 +207,18 @@ def _cap(cap: Cap) -> str:
 
 def _waiting(spec: AgentSpec) -> str:
     approval = spec.approval
+    who = approval.approvers or "anyone"
+    if approval.quorum > 1:
+        who = (
+            f"{approval.quorum} people of {who}"
+            if approval.approvers
+            else f"{approval.quorum} people"
+        )
     if approval.timeout_s is None:
-        return "waits for anyone, for ever"
+        return f"waits for {who}, for ever"
     then = {"deny": "is refused", "wait": "waits on", "close": "ends the conversation"}
-    return f"waits {_duration(approval.timeout_s)} for anyone, then {then[approval.on_timeout]}"
+    then["escalate"] = f"for {approval.escalate_to} as well, then is refused"
+    return f"waits {_duration(approval.timeout_s)} for {who}, then {then[approval.on_timeout]}"
 
 
 def _budget(budget: BudgetSpec) -> str:

@@ -36,11 +36,21 @@ FORMATS = ("full", "concise", "json", "sarif", "github")
 )
 @options.profile
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-def command(paths: tuple[Path, ...], format_: str, profile: str | None, as_json: bool) -> ExitCode:
+@click.option("--fix", is_flag=True, help="Repair what is certain, then report what is left.")
+@click.option("--diff", is_flag=True, help="Only show what --fix would change.")
+def command(
+    paths: tuple[Path, ...],
+    format_: str,
+    profile: str | None,
+    as_json: bool,
+    fix: bool,
+    diff: bool,
+) -> ExitCode:
     """Check agent files and report every mistake.
 
     PATHS are agent files and folders of them; without any ./agent.yaml is meant, else every agent
-    in ./agents/. Nothing is written or started. With -v the policy of each agent is said.
+    in ./agents/. Nothing is started, and only --fix writes. With -v the policy of each agent is
+    said.
     """
     from capuchin_yaml.cli.agents_on_disk import compile_agents
     from capuchin_yaml.compiler.load import find_agents
@@ -53,6 +63,10 @@ def command(paths: tuple[Path, ...], format_: str, profile: str | None, as_json:
     if not files:
         out.fail(f"no agent files in {', '.join(str(path) for path in find)}")
         return ExitCode.REFUSED
+    if diff:
+        return _show_repairs(out, files)
+    if fix:
+        _repair(out, files)
     with _no_collections():
         compiled = compile_agents(files, profile=profile)
     taken = _taken_names(compiled)
@@ -75,6 +89,31 @@ def _no_collections() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+def _show_repairs(out: Output, files: Sequence[Path]) -> ExitCode:
+    from capuchin_yaml.cli.repairing import read_repairs
+    from capuchin_yaml.terminal_text import visible
+
+    repairs = read_repairs(files)
+    for one in repairs:
+        out.answer_rendered(visible(one.diff()))
+    changed = sum(bool(one.repaired.done) for one in repairs)
+    out.tell(f"{_files(changed)} would be changed" if changed else "nothing to repair")
+    return ExitCode.REFUSED if changed else ExitCode.DONE
+
+
+def _repair(out: Output, files: Sequence[Path]) -> None:
+    from capuchin_yaml.cli.repairing import read_repairs
+
+    for one in read_repairs(files):
+        one.write()
+        for done in one.repaired.done:
+            out.tell(f"repaired {one.path}:{done.span.line}: {done.message}")
+
+
+def _files(count: int) -> str:
+    return f"{count} file{'s' if count != 1 else ''}"
 
 
 def _taken_names(compiled: Sequence[Compiled]) -> dict[Path, list[Diagnostic]]:
@@ -158,5 +197,6 @@ def _agent_json(one: Compiled) -> dict[str, JsonValue]:
 def _tell_sum(out: Output, compiled: Sequence[Compiled], diagnostics: Sequence[Diagnostic]) -> None:
     counts = {s: sum(1 for d in diagnostics if d.severity is s) for s in Severity}
     found = ", ".join(f"{n} {s}{'s' if n > 1 else ''}" for s, n in counts.items() if n)
-    files = f"{len(compiled)} file{'s' if len(compiled) > 1 else ''}"
-    out.tell(f"{files}: {found or 'no mistakes'}")
+    out.tell(f"{_files(len(compiled))}: {found or 'no mistakes'}")
+    if any(d.fix is not None for d in diagnostics):
+        out.tell("--fix repairs what is certain; --diff shows it first")

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from capuchin_yaml.compiler.certain_values import certain_value
 from capuchin_yaml.compiler.document import Document, Node, Path
 from capuchin_yaml.compiler.repairs import empty_repair, repair_for
 from capuchin_yaml.compiler.unknown_keys import Schema, unknown_key
 from capuchin_yaml.compiler.wording import either, expected, found, place_name, shown
 from capuchin_yaml.compiler.words import LATER_VALUES
-from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span
+from capuchin_yaml.diagnostics import Annotation, Diagnostic, Edit, Severity, Span
 from capuchin_yaml.policy.needs import variable_of
 from capuchin_yaml.schema_files import read_schema
 from capuchin_yaml.spec import JsonValue
@@ -229,13 +230,19 @@ class _Checker:
             return
         known = error.schema.get("properties", {})
         patterns = error.schema.get("patternProperties", {})
-        for key, entry in parent.entries.items():
-            if key in known or any(re.search(pattern, key) for pattern in patterns):
-                continue
-            unknown = unknown_key(self._schema, self._subject, path[len(self._base) :], key, known)
+        explained = {
+            key: unknown_key(self._schema, self._subject, path[len(self._base) :], key, known)
+            for key in parent.entries
+            if key not in known and not any(re.search(pattern, key) for pattern in patterns)
+        }
+        renames = [unknown.rename for unknown in explained.values()]
+        for key, unknown in explained.items():
             if unknown.stands_for is not None:
                 self._explained.add((path, unknown.stands_for))
-            self._report(unknown.id, unknown.message, entry.key, unknown.help)
+            # Two keys that mean one, or one that is there already, are for a person to sort out.
+            is_free = unknown.rename not in parent.entries and renames.count(unknown.rename) == 1
+            fix = unknown.rename if is_free else None
+            self._report(unknown.id, unknown.message, parent.entries[key].key, unknown.help, fix)
 
     def _translate(self, error: Any) -> None:
         path = self._path(error)
@@ -310,6 +317,7 @@ class _Checker:
             f"{name} must be {wanted}, found {found(node)}",
             node.span,
             repair_for(path, node, schema),
+            certain_value(path, node, schema),
         )
 
     def _on_required(self, error: Any, path: Path, node: Node) -> None:
@@ -366,6 +374,7 @@ class _Checker:
                 f"{place_name(path)} must be {wanted}, found {found(node)}",
                 node.span,
                 repair_for(path, node, error.schema),
+                certain_value(path, node, error.schema),
             )
 
     def _list_missing(self, path: Path, policy: Node) -> None:
@@ -387,6 +396,7 @@ class _Checker:
             f"found {found(node)}",
             node.span,
             repair_for(path, node, error.schema),
+            certain_value(path, node, error.schema),
         )
 
     def _bad_property_name(self, error: Any, path: Path, node: Node) -> None:
@@ -495,8 +505,16 @@ class _Checker:
             for other in parent.context
         )
 
-    def _report(self, id_: str, message: str, span: Span, help_: str | None = None) -> None:
-        self._found.append(Diagnostic(id_, Severity.ERROR, message, span, help_))
+    def _report(
+        self,
+        id_: str,
+        message: str,
+        span: Span,
+        help_: str | None = None,
+        fix: str | None = None,
+    ) -> None:
+        edit = Edit(span, fix) if fix is not None else None
+        self._found.append(Diagnostic(id_, Severity.ERROR, message, span, help_, fix=edit))
 
 
 def _is_key_of_a_model(path: Path) -> bool:

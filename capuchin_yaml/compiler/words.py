@@ -10,14 +10,11 @@ Place: TypeAlias = str
 
 LATER_KEYS: Mapping[Place, frozenset[str]] = {
     "": frozenset({"output_schema", "context", "mcp_servers"}),
-    "approval": frozenset({"approvers", "quorum", "exclude_requester", "escalate_to", "remind"}),
     "tools[]": frozenset({"agent", "variables"}),
 }
 """Keys of the format that this version does not carry out yet."""
 
-LATER_VALUES: Mapping[str, frozenset[str]] = {
-    "approval.on_timeout": frozenset({"escalate"}),
-}
+LATER_VALUES: Mapping[str, frozenset[str]] = {}
 """Values of the format that this version does not carry out yet."""
 
 OPERATOR_KEYS: Mapping[str, str] = {
@@ -25,6 +22,7 @@ OPERATOR_KEYS: Mapping[str, str] = {
     "gate": "the gate before every call",
     "authorizer": "the authorizer of calls",
     "notify": "who is told of waiting items",
+    "people": "the keys of people",
     "groups": "who belongs to a group of people",
     "budgets": "the budgets of a project",
     "project_budget": "the budget of a project",
@@ -228,6 +226,17 @@ _FOREIGN_VALUES: Mapping[str, Mapping[str, str]] = {
         "bool": "boolean",
     },
 }
+
+
+SAME_VALUE: Mapping[Place, frozenset[str]] = {
+    "": frozenset(
+        {"instructions", "instruction", "system", "system_prompt", "systemPrompt", "system_message"}
+    ),
+    "listing": frozenset({"licence", "keywords"}),
+}
+"""Foreign words whose value means here what it meant there, so that the key alone is changed.
+
+None is about approval: a word of another format never decides what runs without asking."""
 
 
 def our_value(key: str, word: str) -> str | None:

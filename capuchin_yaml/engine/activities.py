@@ -29,6 +29,7 @@ from capuchin_yaml.engine.scrub import Scrubber
 from capuchin_yaml.engine.state import chained
 from capuchin_yaml.engine.window import WindowCache
 from capuchin_yaml.errors import CapuchinError, ModelUnavailable, PluginUnavailable
+from capuchin_yaml.items import terms_of
 from capuchin_yaml.messages import (
     AssistantMessage,
     Block,
@@ -39,7 +40,7 @@ from capuchin_yaml.messages import (
     OpaqueBlock,
     ReplyCall,
     TextBlock,
-    entries_from_json,
+    entry_from_json,
     entry_to_json,
 )
 from capuchin_yaml.models.adapter import ModelAdapter
@@ -121,7 +122,7 @@ class Activities:
         """The verdicts on the calls of one reply."""
         check_origin(request, contract.Judge)
         spec = AgentSpec.from_json(request.spec)
-        return judge_calls(
+        verdicts = judge_calls(
             spec,
             request.definition_hash,
             self._context(spec, request),
@@ -129,6 +130,24 @@ class Activities:
             self._installed,
             Grants(request.grants, request.now),
         )
+        return [self._with_operator(v, spec) for v in verdicts]
+
+    def _with_operator(
+        self, verdict: dict[str, JsonValue], spec: AgentSpec
+    ) -> dict[str, JsonValue]:
+        """A verdict with who may decide, and whether others are to be asked or told."""
+        config = self.operator.now()
+        more: dict[str, JsonValue] = {"hooks": any(h.rings(spec.name) for h in config.hooks)}
+        open_to_gate = verdict["verdict"] in ("allow", "ask")
+        if open_to_gate and config.gate is not None and config.gate.is_about(spec.name):
+            # Why: what the gate asks about has the terms of the block.
+            more |= {"gate": True, "terms": verdict["terms"] or terms_of(spec.approval)}
+        terms = more.get("terms") or verdict["terms"]
+        if terms is not None and terms["approvers"]:
+            more["may_decide"] = list(config.people.members(terms["approvers"]))
+            if terms["escalate_to"]:
+                more["may_then"] = list(config.people.members([terms["escalate_to"]]))
+        return {**verdict, **more}
 
     def _context(self, spec: AgentSpec, request: contract.Judge) -> CallContext:
         try:
@@ -177,7 +196,7 @@ class Activities:
         digest, entries = await self.windows.window(self.client, request)
         spec = pinned.spec
         try:
-            said = entries_from_json(entries)
+            said = tuple(entries)
             tools = tuple(ModelTool(t.alias, t.description, t.input_schema) for t in spec.tools)
 
             async def ask(adapter: ModelAdapter, choice: ModelChoice) -> ModelReply:
@@ -201,7 +220,7 @@ class Activities:
             _assistant_message(reply, model, request.conversation, request.first_call)
         )
         if entry["blocks"]:
-            entries.append(entry)
+            entries.append(entry_from_json(entry))
             digest = chained(digest, entry)
         self.windows.keep(request.conversation, digest, entries)
         usage = reply.usage

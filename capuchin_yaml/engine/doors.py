@@ -73,6 +73,11 @@ def check_start(
         if start.first_run_id:
             refuse("a first run names no earlier run")
         _check_age(start, started)
+        for name in ("id", "by", "client", "agent", "project", "reopens"):
+            blank = name in ("by", "client", "reopens")
+            _check_text(name, getattr(start, name), MAX_NAME_BYTES, blank=blank)
+        for name in ("variables", "injected"):
+            _check_start_values(name, getattr(start, name))
     elif start.first_run_id != first_run_id:
         refuse("the carried state belongs to another chain of runs")
 
@@ -113,6 +118,7 @@ def check_decision(
         _check_text(name, getattr(request, name), MAX_NAME_BYTES)
     _check_text("reason", request.reason, contract.MAX_REASON_BYTES, blank=True)
     _check_text("result", request.result, contract.MAX_RESULT_BYTES, blank=True)
+    _check_text("signature", request.signature, contract.MAX_SIGNATURE_BYTES, blank=True)
     if item is None:
         if decided is None:
             refuse(f"no item {request.item!r} waits in this conversation")
@@ -152,6 +158,8 @@ def _check_grant(request: contract.Decide, item: dict[str, Any], now: datetime) 
     grant: Any = request.grant
     if grant is None:
         return
+    if item.get("quorum", 1) > 1 or item.get("exclude"):
+        refuse("a call that several people look at cannot be allowed beforehand; approve it once")
     if request.choice != "approve" or item["kind"] != "approval":
         refuse("only an approve of a call may allow more than this once")
     if not isinstance(grant, dict) or grant.get("scope") not in ("call", "tool"):
@@ -192,6 +200,15 @@ def check_late(request: contract.LateResult) -> None:
             refuse(f"{name} is over {contract.MAX_RECEIPT_BYTES // 1024} KB")
     if request.status not in ("ok", "error"):
         refuse(f"status {request.status!r} is neither ok nor error")
+
+
+def _check_start_values(name: str, values: Any) -> None:
+    try:
+        size = size_bytes(values)
+    except (ValueError, RecursionError) as error:
+        refuse(f"{name} are no JSON: {error}")
+    if size > contract.MAX_START_BYTES:
+        refuse(f"{name} are over {contract.MAX_START_BYTES // 1024} KB")
 
 
 def _check_age(request: contract.Request, now: datetime) -> None:

@@ -112,7 +112,7 @@ def test_every_map_of_the_schema_is_closed_but_for_notes() -> None:
 )
 def test_every_key_of_a_block_has_its_field_in_the_spec(place: str, noun: type) -> None:
     keys = set(read_schema("agent.v1")["$defs"][place]["properties"])
-    renamed = {"timeout": "timeout_s", "idle_close": "idle_close_s"}
+    renamed = {"timeout": "timeout_s", "idle_close": "idle_close_s", "remind": "remind_s"}
 
     fields = set(noun.__dataclass_fields__)  # type: ignore[attr-defined]  # a dataclass
     assert {renamed.get(key, key) for key in keys} == fields - {"runs"}

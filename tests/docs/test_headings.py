@@ -89,6 +89,16 @@ def test_every_choice_and_default_of_the_agent_file_is_named() -> None:
             assert f"from {limit['minimum']} to {limit['maximum']:,}" in body
 
 
+def test_every_key_of_the_operator_config_has_a_heading_that_names_its_own_keys() -> None:
+    schema = read_schema("operator.v1")
+    shown = page("reference/operator-config.md")
+    inner = {"floor": "rule", "trust": "grant", "people": "person", "notify": "hook"}
+
+    assert set(headings("reference/operator-config.md")) == set(schema["properties"])
+    for name, block in {**inner, "gate": "gate"}.items():
+        assert set(schema["$defs"][block]["properties"]) <= in_code(shown.heading(name)), name
+
+
 # Diagnostics
 
 REPORTERS = {"Diagnostic", "TemplateProblem", "UnknownKey", "_add", "_error", "_report"}
