@@ -7,15 +7,14 @@ from tests.cli.program import Project
 AGENT = """\
 apiVersion: capuchin/v1
 name: shop
-model: rehearsal
+model: {name: "anthropic:claude-opus-4-8", api_key: {env: LOOK_KEY}}
 prompt: |
   You answer for {{ company }}.
   {% if formal %}Be formal.{% endif %}
 variables:
   company: {type: string}
   formal: {type: boolean, default: true}
-tools:
-  - {use: probe.look, config: {key: {env: LOOK_KEY}}}
+tools: [probe.look]
 profiles:
   short: {prompt: "{{ company }}{{ formal }}!"}
 """
