@@ -115,7 +115,7 @@ def _agents(paths: tuple[Path, ...], profile: str | None) -> Iterator[Finding]:
         for package in sorted({f"{t.distribution} {t.distribution_version}" for t in spec.tools}):
             yield Finding("packages", "ok", f"{package}, used by {spec.name}")
         yield _model(spec)
-        yield from _needs(spec, path)
+        yield from _needs(spec, path, compiled.profile)
         yield from _groups(spec)
 
 
@@ -130,12 +130,12 @@ def _groups(spec: AgentSpec) -> Iterator[Finding]:
         yield Finding("groups", "missing", text)
 
 
-def _needs(spec: AgentSpec, path: Path) -> Iterator[Finding]:
+def _needs(spec: AgentSpec, path: Path, profile: str | None) -> Iterator[Finding]:
     from capuchin_yaml.cli.agents_on_disk import ungranted
     from capuchin_yaml.policy.needs import needs_of
 
     needs = needs_of(spec)
-    wanted = ungranted(spec, path)
+    wanted = ungranted(spec, path, profile)
     if wanted:
         yield Finding("needs", "missing", wanted)
     for name in sorted({need.variable for need in needs if need.variable}):
