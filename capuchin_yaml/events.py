@@ -138,6 +138,46 @@ class ItemDecided(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ItemVoted(Event):
+    """One of several people approved an item; it waits for the others."""
+
+    kind: ClassVar[str] = "item_voted"
+    item_id: str
+    by: str
+    votes: int
+    """Approvals that count now, this one included."""
+    quorum: int
+    proven: bool = False
+    """Whether it was signed; otherwise the name is asserted only."""
+    client: str = ""
+    reason: str = ""
+    waited_s: float = 0.0
+    dropped: tuple[str, ...] = ()
+    """People whose earlier approval no longer counts: they have left the group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemReminded(Event):
+    """An item still waits, and was brought to mind."""
+
+    kind: ClassVar[str] = "item_reminded"
+    item_id: str
+    next: str
+    """UTC, ISO 8601: when it is the next time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemEscalated(Event):
+    """An item's time was up, so another group may decide as well."""
+
+    kind: ClassVar[str] = "item_escalated"
+    item_id: str
+    to: str
+    due: str
+    """UTC, ISO 8601: when it is refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GrantUsed(Event):
     """A call ran without asking because a person allowed it beforehand."""
 
@@ -262,6 +302,9 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     ToolRequested,
     ItemOpened,
     ItemDecided,
+    ItemVoted,
+    ItemReminded,
+    ItemEscalated,
     GrantUsed,
     GrantRevoked,
     ToolStarted,
@@ -284,7 +327,10 @@ def to_json(event: Event) -> dict[str, JsonValue]:
     out: dict[str, JsonValue] = {"kind": event.kind}
     for name in _FIELDS[type(event)]:
         value = getattr(event, name)
-        out[name] = dict(value) if isinstance(value, Mapping) else value
+        if isinstance(value, tuple):
+            out[name] = list(value)
+        else:
+            out[name] = dict(value) if isinstance(value, Mapping) else value
     return out
 
 
@@ -294,7 +340,12 @@ def decode(value: Mapping[str, Any]) -> Event:
     cls = _BY_KIND.get(kind) if isinstance(kind, str) else None
     if cls is not None:
         try:
-            return cls(**{name: value[name] for name in _FIELDS[cls] if name in value})
+            found: dict[str, Any] = {
+                name: tuple(value[name]) if isinstance(value[name], list) else value[name]
+                for name in _FIELDS[cls]
+                if name in value
+            }
+            return cls(**found)
         except TypeError:
             pass  # a required field is missing: a shape of another release
     return UnknownEvent(

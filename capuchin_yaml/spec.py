@@ -14,15 +14,32 @@ JsonValue: TypeAlias = Any
 
 Effect: TypeAlias = Literal["read", "write", "destructive"]
 PolicyName: TypeAlias = Literal["default", "auto", "all", "allowlist", "denylist"]
-OnTimeout: TypeAlias = Literal["deny", "wait", "close"]
+OnTimeout: TypeAlias = Literal["deny", "wait", "escalate", "close"]
 RuleAnswer: TypeAlias = Literal["allow", "ask", "deny"]
 VariableType: TypeAlias = Literal["string", "integer", "number", "boolean"]
-PriceType: TypeAlias = Literal["free", "per_call", "per_conversation"]
+PriceType: TypeAlias = Literal["free", "per_call", "per_conversation", "per_token"]
+BudgetPer: TypeAlias = Literal["conversation", "day"]
+OnExceed: TypeAlias = Literal["ask", "stop", "warn"]
 
 DEFAULT_TOOL_TIMEOUT_S = 60.0
 
-_LATER = (("approval", "rules"), ("", "model_settings"))
+TOKENS_PRICED = 1_000_000
+"""Tokens that a price per token is for, where the file does not say."""
+
+_LATER = (
+    ("approval", "rules"),
+    ("price", "input"),
+    ("price", "output"),
+    ("price", "unit"),
+    ("model_settings", "base_url"),
+    ("model_settings", "key_variable"),
+    ("model_settings", "fallback"),
+    ("", "model_settings"),
+    ("", "budget"),
+)
 """Block and key of what came after the first release; `""` is the top."""
+_TERMS = ("approvers", "quorum", "exclude_requester", "escalate_to", "remind_s")
+"""The same for `approval` and its rules, where a default may be more than None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +82,14 @@ class RuleSpec:
     """Why, for the model and for whoever decides."""
     runs: str | None = None
     """The condition as it is run, where that differs from `when`: `2.0` beside a number."""
+    approvers: str | None = None
+    """For `ask`, as all that follows: in place of what the block says. A group of people."""
+    quorum: int | None = None
+    exclude_requester: bool | None = None
+    timeout_s: float | None = None
+    on_timeout: OnTimeout | None = None
+    escalate_to: str | None = None
+    remind_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +103,24 @@ class ApprovalSpec:
     timeout_s: float | None = None
     """Time a person has, from the ask; None waits for ever."""
     on_timeout: OnTimeout = "deny"
+    approvers: str | None = None
+    """The group of the operator's config whose people may decide; None is anyone."""
+    quorum: int = 1
+    """How many different people must approve."""
+    exclude_requester: bool = False
+    """Whether who asked for a call, by message or edit, may not approve it."""
+    escalate_to: str | None = None
+    """The group that may decide as well when the time is up and `on_timeout` is `escalate`."""
+    remind_s: float | None = None
+    """Time between two reminders; None reminds nobody."""
     rules: tuple[RuleSpec, ...] = ()
     """Before policy and list: any that matches and denies, else the first that matches."""
+
+    def groups(self) -> tuple[str, ...]:
+        """The groups of people that are named anywhere in it, sorted."""
+        places: tuple[ApprovalSpec | RuleSpec, ...] = (self, *self.rules)
+        named = {group for p in places for group in (p.approvers, p.escalate_to)}
+        return tuple(sorted(group for group in named if group is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +157,24 @@ class PriceSpec:
     currency: str | None = None
     min: str | None = None
     min_margin: str | None = None
+    input: str | None = None
+    """Of `unit` tokens that the model reads."""
+    output: str | None = None
+    """Of `unit` tokens that the model writes."""
+    unit: int | None = None
+    """Tokens; only with `per_token`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSpec:
+    """What the model may cost or use, and what happens then; one of the two is set."""
+
+    max_usd: str | None = None
+    """A plain decimal string."""
+    max_tokens: int | None = None
+    """Read and written together."""
+    per: BudgetPer = "conversation"
+    on_exceed: OnExceed = "ask"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +199,20 @@ class ModelSettings:
     """Tokens of `max_tokens` that the model may think with."""
     timeout_s: float | None = None
     """Longest wait for one reply, from the question to its end."""
+    base_url: str | None = None
+    """Another address than the provider's own; a need."""
+    key_variable: str | None = None
+    """Variable of the worker's environment with another key than the provider's own; a need."""
+    fallback: tuple[ModelChoice, ...] = ()
+    """Asked in this order while those before cannot answer; theirs is always empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A model that is asked in another one's place, and how."""
+
+    name: str
+    settings: ModelSettings = field(default_factory=ModelSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +235,7 @@ class AgentSpec:
     tools: tuple[ToolSpec, ...] = ()
     approval: ApprovalSpec = ApprovalSpec()
     limits: Limits = Limits()
+    budget: BudgetSpec | None = None
     price: PriceSpec = PriceSpec()
     listing: Listing = Listing()
 
@@ -178,9 +252,11 @@ class AgentSpec:
         plain: dict[str, JsonValue] = _plain(dataclasses.asdict(self))
         for block, key in _LATER:
             inside = plain[block] if block else plain
-            said = inside[key].values() if isinstance(inside[key], dict) else inside[key]
-            if all(v is None for v in said):
+            if _says_nothing(inside[key]):
                 del inside[key]
+        _without_defaults(plain["approval"], ApprovalSpec, _TERMS)
+        for rule in plain["approval"].get("rules", ()):
+            _without_defaults(rule, RuleSpec, (*_TERMS, "timeout_s", "on_timeout"))
         return plain
 
     @property
@@ -203,9 +279,9 @@ class AgentSpec:
             RuleSpec(**_known(RuleSpec, rule)) for rule in approval.get("rules", ())
         )
         kept["approval"] = ApprovalSpec(**approval)
-        kept["model_settings"] = ModelSettings(
-            **_known(ModelSettings, value.get("model_settings", {}))
-        )
+        kept["model_settings"] = _settings(value.get("model_settings", {}))
+        budget = value.get("budget")
+        kept["budget"] = BudgetSpec(**_known(BudgetSpec, budget)) if budget else None
         kept["limits"] = Limits(**_known(Limits, value.get("limits", {})))
         kept["price"] = PriceSpec(**_known(PriceSpec, value.get("price", {})))
         kept["listing"] = Listing(
@@ -229,6 +305,29 @@ def canonical_json(value: JsonValue) -> str:
 def definition_hash(spec: Mapping[str, JsonValue]) -> str:
     """Hex SHA-256 of the canonical JSON of a spec in its JSON form."""
     return hashlib.sha256(canonical_json(spec).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _without_defaults(inside: dict[str, Any], cls: type, names: tuple[str, ...]) -> None:
+    """Take out the keys that say what they say when they are absent."""
+    defaults = {f.name: f.default for f in dataclasses.fields(cls)}
+    for name in names:
+        if inside[name] == defaults[name]:
+            del inside[name]
+
+
+def _settings(value: Mapping[str, JsonValue]) -> ModelSettings:
+    kept = _known(ModelSettings, value)
+    kept["fallback"] = tuple(
+        ModelChoice(choice["name"], _settings(choice.get("settings", {})))
+        for choice in kept.get("fallback", ())
+    )
+    return ModelSettings(**kept)
+
+
+def _says_nothing(value: JsonValue) -> bool:
+    if isinstance(value, dict):
+        return all(_says_nothing(inner) for inner in value.values())
+    return value is None or value == []
 
 
 def _plain(value: Any) -> Any:

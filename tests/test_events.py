@@ -54,6 +54,8 @@ def json_type(hint: Any) -> object:
     if type(None) in arguments:
         (inner,) = (json_type(a) for a in arguments if a is not type(None))
         return [inner, "null"]
+    if typing.get_origin(hint) is tuple:
+        return "array"
     assert issubclass(typing.get_origin(hint) or hint, Mapping)
     return "object"
 
@@ -104,6 +106,8 @@ def values_for(hint: Any) -> st.SearchStrategy[Any]:
     arguments = typing.get_args(hint)
     if type(None) in arguments:
         return st.none() | values_for(next(a for a in arguments if a is not type(None)))
+    if typing.get_origin(hint) is tuple:
+        return st.lists(values_for(typing.get_args(hint)[0])).map(tuple)
     if typing.get_origin(hint) is not None:
         return st.just(ITEM)
     if hint is int:

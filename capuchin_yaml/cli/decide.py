@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from capuchin_yaml.cli.changed_call import NO_CHANGE, Change
 from capuchin_yaml.cli.item_text import DIGEST_SHOWN
 from capuchin_yaml.cli.line_input import Lines
 from capuchin_yaml.cli.output import ExitCode, Output
@@ -95,6 +96,7 @@ async def decide(
     *,
     reason: str = "",
     result: str = "",
+    change: Change = NO_CHANGE,
     as_json: bool = False,
 ) -> ExitCode:
     """Send one decision and say how the item stands; a decision made before is told, not undone."""
@@ -111,6 +113,8 @@ async def decide(
         by=asserted_user(),
         reason=reason,
         result=result,
+        arguments=change.arguments,
+        grant=change.grant,
     )
     if as_json:
         out.answer_json(
@@ -123,10 +127,16 @@ async def decide(
                 "accepted": answer.accepted,
                 "reason": answer.reason,
                 "proven": answer.proven,
+                "votes": answer.votes,
+                "quorum": answer.quorum,
             }
         )
     elif answer.accepted:
-        out.answer(f"{answer.choice}: {item.tool or item.title} ({item.id}), by {answer.by}")
+        proof = "" if answer.proven else " (not proven)"
+        out.answer(f"{answer.choice}: {item.tool or item.title} ({item.id}), by {answer.by}{proof}")
+        if answer.quorum:
+            left = answer.quorum - answer.votes
+            out.answer(f"{answer.votes} of {answer.quorum} approved; {left} more needed")
     if answer.accepted:
         return ExitCode.DONE
     out.fail(already_decided(item, answer.choice, answer.by, answer.at, answer.reason))

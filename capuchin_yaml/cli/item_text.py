@@ -7,7 +7,7 @@ from typing import Any
 
 from capuchin_yaml.cli.clock import distance, local_time
 from capuchin_yaml.cli.output import Ink, Output, Part
-from capuchin_yaml.items import Item
+from capuchin_yaml.items import Item, who_has, who_may
 from capuchin_yaml.spec import JsonValue, canonical_json
 
 DIGEST_SHOWN = 12
@@ -17,16 +17,7 @@ MIN_DIGEST = 8
 def item_lines(item: Item) -> Iterator[tuple[Part, ...]]:
     """The whole item, one line each, the identity before the alias."""
     yield (Ink(item.title or item.kind, "bold"),)
-    if item.tool:
-        yield _field("tool", item.tool)
-        if item.alias and item.alias != item.tool.rpartition(".")[2]:
-            yield _field("seen as", item.alias)
-    if item.effect:
-        yield _field("effect", item.effect)
-    if item.distribution:
-        yield _field("package", item.distribution)
-    if item.arguments:
-        yield _field("arguments", item.arguments)
+    yield from _call_lines(item)
     for name, values in (("config", item.config), ("injected", item.injected)):
         if values:
             yield _field(name, canonical_json(dict(values)))
@@ -38,9 +29,40 @@ def item_lines(item: Item) -> Iterator[tuple[Part, ...]]:
     if item.definition_hash:
         yield _field("definition", item.definition_hash[:DIGEST_SHOWN])
     yield _field("asked", f"{local_time(item.requested_at)} ({distance(item.requested_at)})")
-    if item.due:
-        yield _field("due", f"{local_time(item.due)} ({distance(item.due)}), then {item.then}")
+    yield from _waiting_lines(item)
     yield _field("digest", f"{item.digest} (revision {item.revision})")
+
+
+def _call_lines(item: Item) -> Iterator[tuple[Part, ...]]:
+    """What would run, the identity before the alias."""
+    if item.tool:
+        yield _field("tool", item.tool)
+        if item.alias and item.alias != item.tool.rpartition(".")[2]:
+            yield _field("seen as", item.alias)
+    if item.effect:
+        yield _field("effect", item.effect)
+    if item.distribution:
+        yield _field("package", item.distribution)
+    if item.arguments:
+        yield _field("arguments", item.arguments)
+
+
+def _waiting_lines(item: Item) -> Iterator[tuple[Part, ...]]:
+    """Who may decide, who has, and what the clock does."""
+    if may := who_may(item):
+        yield _field("may decide", may)
+    if has := who_has(item):
+        yield _field("approved", has)
+    if item.escalated:
+        yield _field("escalated", f"to {item.escalated}: nobody decided in time")
+    if item.remind_at:
+        yield _field("reminder", f"{local_time(item.remind_at)} ({distance(item.remind_at)})")
+    if item.due:
+        yield _field("due", f"{local_time(item.due)} ({distance(item.due)}), then {_then(item)}")
+
+
+def _then(item: Item) -> str:
+    return f"{item.escalate_to} may decide as well" if item.then == "escalate" else item.then
 
 
 def print_item(out: Output, item: Item, *, how_decided: str = "", to_stderr: bool = False) -> None:
@@ -103,6 +125,16 @@ def item_json(item: Item) -> dict[str, JsonValue]:
         "injected": None if item.injected is None else dict(item.injected),
         "definition_hash": item.definition_hash,
         "reason": item.reason,
+        "requested_by": item.requested_by,
+        "approvers": list(item.approvers),
+        "may_decide": list(item.may_decide),
+        "quorum": item.quorum,
+        "exclude": list(item.exclude),
+        "votes": [dict(vote) for vote in item.votes],
+        "needed": item.needed,
+        "remind_at": item.remind_at,
+        "escalate_to": item.escalate_to,
+        "escalated": item.escalated,
     }
 
 

@@ -14,7 +14,9 @@ from capuchin_yaml.events import (
     DefinitionPinned,
     Event,
     ItemDecided,
+    ItemEscalated,
     ItemOpened,
+    ItemVoted,
     LimitReached,
     MessageQueued,
     ToolEnded,
@@ -71,6 +73,8 @@ def _told(event: Event) -> tuple[str, Colour, str] | None:
             return "waiting", "yellow", f"{item.get('title', '')}\ncapuchin inbox show {item['id']}"
         case ItemDecided():
             return "decided", "yellow", decision_text(event)
+        case ItemVoted() | ItemEscalated():
+            return "waiting", "yellow", waiting_text(event)
         case _:
             return _told_of_turn(event)
 
@@ -123,6 +127,15 @@ def decision_text(event: ItemDecided) -> str:
     proof = "" if event.proven else " (name not proven)"
     reason = f": {event.reason}" if event.reason else ""
     return f"{event.choice} by {event.by}{proof}{reason}"
+
+
+def waiting_text(event: ItemVoted | ItemEscalated) -> str:
+    """What happened to an item that waits on."""
+    if isinstance(event, ItemEscalated):
+        return f"nobody decided in time: {event.to} may decide as well"
+    proof = "" if event.proven else " (name not proven)"
+    left = event.quorum - event.votes
+    return f"approved by {event.by}{proof}: {event.votes} of {event.quorum}, {left} more needed"
 
 
 def reply_text(events: Iterable[Event]) -> str:

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from capuchin_yaml.cli.agents_file import KnownAgent, read_agents
+from capuchin_yaml.cli.agents_file import read_agents
+from capuchin_yaml.cli.live_gateway import card, live_gateway
 from capuchin_yaml.cli.logs import start_logs
 from capuchin_yaml.cli.output import ExitCode, Output
-from capuchin_yaml.cli.reached import reach
 from capuchin_yaml.cli.supervise import Plan, Running, Supervisor
 from capuchin_yaml.cli.up_log import stop_signals, tell_roster, tell_web_ui
 from capuchin_yaml.tui.app import CapuchinApp, tell_fault
@@ -149,7 +149,7 @@ def open_tui(home: Home) -> ExitCode:
     """The TUI on the server that is found from `home`, until the person leaves."""
 
     async def connect() -> LiveGateway:
-        return await _gateway(home, lambda: [card(agent) for agent in read_agents(home)])
+        return await live_gateway(home, lambda: [card(agent) for agent in read_agents(home)])
 
     return _show(home, connect, NoticeBoard())
 
@@ -162,7 +162,7 @@ def up_with_tui(out: Output, plan: Plan) -> ExitCode:
 
     async def connect() -> LiveGateway:
         await asyncio.wrap_future(up.ready)
-        return await _gateway(plan.home, up.cards)
+        return await live_gateway(plan.home, up.cards)
 
     up.begin()
     try:
@@ -173,28 +173,6 @@ def up_with_tui(out: Output, plan: Plan) -> ExitCode:
     if up.ready.done() and not up.ready.cancelled() and (error := up.ready.exception()):
         raise error
     return code
-
-
-def card(agent: KnownAgent) -> AgentCard:
-    """An agent as the TUI lists it."""
-    return AgentCard(
-        name=agent.name,
-        version=agent.version,
-        description=agent.description,
-        model=agent.model,
-        policy=agent.sentence,
-        variables=agent.variables,
-        injected=agent.injected,
-        problem=agent.problem,
-    )
-
-
-async def _gateway(home: Home, cards: Callable[[], Sequence[AgentCard]]) -> LiveGateway:
-    from capuchin_yaml.client.identity import asserted_user
-    from capuchin_yaml.tui.live import LiveGateway
-
-    fleet = await reach(home, program="tui")
-    return LiveGateway(fleet, user=asserted_user(), agents=cards)
 
 
 def _show(

@@ -38,6 +38,10 @@ class DecisionAnswer:
     proven: bool = False
     """Whether the decision was signed by its maker; otherwise `by` is asserted only."""
     client: str = ""
+    votes: int = 0
+    """Approvals so far, where several people must approve and it still waits; else 0."""
+    quorum: int = 0
+    """How many it takes, in the same case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,25 @@ class QueuedMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """What a person allowed beforehand, in one conversation."""
+
+    id: str
+    scope: str
+    """`call`: the very same call; `tool`: every call of the tool."""
+    tool: str
+    arguments: str
+    """Canonical JSON text of the call, with the scope `call`."""
+    left: int | None
+    """Uses that remain; None is any number."""
+    until: str | None
+    """UTC, ISO 8601."""
+    by: str
+    at: str
+    """UTC, ISO 8601."""
+
+
+@dataclass(frozen=True, slots=True)
 class PinnedDefinition:
     """The definition that a conversation keeps to its end."""
 
@@ -112,6 +135,7 @@ class ConversationState:
     """The running turn; None while none runs."""
     queued: tuple[QueuedMessage, ...] = ()
     items: tuple[Item, ...] = ()
+    grants: tuple[Grant, ...] = ()
     definition: PinnedDefinition | None = None
     """None until the first step has pinned it."""
     usage: Usage = field(default_factory=Usage)
@@ -245,6 +269,7 @@ def state_from_json(value: Mapping[str, Any]) -> ConversationState:
             turn=value["turn"],
             queued=tuple(QueuedMessage(q["id"], q["text"], q["by"]) for q in value["queued"]),
             items=tuple(item_from_json(i) for i in value["items"]),
+            grants=tuple(_grant(g) for g in value.get("grants") or ()),
             definition=PinnedDefinition(
                 definition["version"], definition["hash"], definition["model"]
             )
@@ -330,6 +355,11 @@ def unverified_row(conversation: str, agent: str) -> InboxRow:
         then="wait",
         verified=False,
     )
+
+
+def _grant(value: Mapping[str, Any]) -> Grant:
+    fields: dict[str, Any] = {name: value.get(name) for name in Grant.__slots__}
+    return Grant(**fields)
 
 
 def _usage(value: Mapping[str, Any]) -> Usage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -33,12 +33,15 @@ from capuchin_yaml.client.requests import (
     deliver,
     envelope,
 )
+from capuchin_yaml.client.signing import signature, signing_key
 from capuchin_yaml.client.visibility import is_open, memo_value
 from capuchin_yaml.client.watch import Bookmark, Reconnected, Reconnecting, settled, watched
 from capuchin_yaml.engine import contract
 from capuchin_yaml.errors import ConversationBlocked
 from capuchin_yaml.events import ConversationStatus, Event, decode
 from capuchin_yaml.messages import TranscriptEntry, entry_from_json
+from capuchin_yaml.signed import statement_of
+from capuchin_yaml.spec import JsonValue
 
 _CHOICE_BYTES = 256
 _DIGEST_BYTES = 256
@@ -94,15 +97,21 @@ class Conversation:
         by: str,
         reason: str = "",
         result: str = "",
+        arguments: str = "",
+        grant: Mapping[str, JsonValue] | None = None,
         decision_id: str | None = None,
     ) -> DecisionAnswer:
         """Answer an item as it was shown; `digest` is the whole one of that revision.
 
-        An item that was decided before is no error: the answer has `accepted` false and tells
-        who decided and how.
+        `arguments` go with the choice `edit`: the JSON object that shall run instead, judged like
+        the model's. `grant` goes with `approve`: what else it allows in this conversation,
+        `{scope: call or tool, times, until}`. An item that was decided before is no error: the
+        answer has `accepted` false and tells who decided and how. It is signed with the key of
+        CAPUCHIN_SIGNING_KEY, if that is set.
 
         Raises:
-            RequestRefused: no such item, another revision, or a choice it does not offer.
+            RequestRefused: no such item, another revision, a choice it does not offer, or this
+                person may not decide it.
             NotSent, WorkerUnavailable: nobody confirmed it.
             ConversationNotFound, ConversationBlocked: as the names say.
         """
@@ -113,7 +122,15 @@ class Conversation:
             choice=checked_text("the choice", choice, _CHOICE_BYTES),
             reason=checked_text("the reason", reason, contract.MAX_REASON_BYTES, may_be_blank=True),
             result=checked_text("the result", result, contract.MAX_RESULT_BYTES, may_be_blank=True),
+            arguments=checked_text(
+                "the arguments", arguments, contract.MAX_EDIT_BYTES, may_be_blank=True
+            ),
+            grant=None if grant is None else dict(grant),
         )
+        key = signing_key()
+        if key is not None:
+            signed = await signature(statement_of(request), key)
+            request = replace(request, signature=signed)
         answer = await deliver(self._link, contract.DECIDE, request)
         return DecisionAnswer(
             accepted=bool(answer["accepted"]),
@@ -124,7 +141,48 @@ class Conversation:
             reason=str(answer.get("reason") or ""),
             proven=bool(answer.get("proven")),
             client=str(answer.get("client") or ""),
+            votes=int(answer.get("votes") or 0),
+            quorum=int(answer.get("quorum") or 0),
         )
+
+    async def revoke(self, grant: str, *, by: str) -> bool:
+        """Take back what an approval allowed beforehand; False when there is no such grant.
+
+        Calls that it let through already are not undone.
+
+        Raises:
+            As `send`.
+        """
+        request = contract.Revoke(
+            **envelope(self._link, self.id, "v", by),
+            grant=checked_text("the grant's id", grant, _ITEM_BYTES),
+        )
+        return bool((await deliver(self._link, contract.REVOKE, request))["accepted"])
+
+    async def claim(self, item_id: str, *, by: str) -> bool:
+        """Say to others, for five minutes, that one is looking at an item; it binds nobody.
+
+        False when the item waits no more.
+
+        Raises:
+            As `send`.
+        """
+        request = contract.Claim(
+            **envelope(self._link, self.id, "l", by),
+            item=checked_text("the item's id", item_id, _ITEM_BYTES),
+        )
+        return bool((await deliver(self._link, contract.CLAIM, request))["accepted"])
+
+    async def input_schemas(self) -> Mapping[str, Mapping[str, JsonValue]]:
+        """Return the JSON Schema of every tool's arguments, by identity, as this talk pinned them.
+
+        Raises:
+            RequestRefused: no definition is pinned yet.
+            ConversationNotFound, ConversationBlocked, WorkerUnavailable, ServerUnavailable:
+                as the names say.
+        """
+        pinned = await ask(self._link, self.id, contract.DEFINITION)
+        return {t["identity"]: t["input_schema"] for t in pinned["spec"].get("tools", ())}
 
     async def cancel_turn(self, *, by: str) -> CancelAnswer:
         """End the running turn; open calls get results marked cancelled.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from capuchin_yaml.compiler.bind_terms import check_terms, read_terms
 from capuchin_yaml.compiler.bind_tools import ToolUses
 from capuchin_yaml.compiler.document import Node
-from capuchin_yaml.compiler.nearest import nearest
+from capuchin_yaml.compiler.nearest import certain, nearest
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.wording import shown
-from capuchin_yaml.spec import ApprovalSpec, OnTimeout, PolicyName, RuleSpec
+from capuchin_yaml.spec import ApprovalSpec, PolicyName, RuleSpec
 
 _POLICIES: Mapping[str, PolicyName] = {
     "auto": "auto",
@@ -17,7 +18,6 @@ _POLICIES: Mapping[str, PolicyName] = {
     "allowlist": "allowlist",
     "denylist": "denylist",
 }
-_ON_TIMEOUT: Mapping[str, OnTimeout] = {"deny": "deny", "wait": "wait", "close": "close"}
 
 
 def bind_approval(
@@ -33,21 +33,19 @@ def bind_approval(
     # means that there is no spec at all.
     policy = _policy(reading)
     listed = _listed(reading, tools, policy)
-    timeout_s = reading.duration_s(("approval", "timeout"))
-    on_timeout = reading.text(("approval", "on_timeout"))
-    if on_timeout is not None and "timeout" not in block.entries and on_timeout != "wait":
-        reading.warning(
-            "no-effect",
-            f"on_timeout: {on_timeout} never happens, because approval has no timeout",
-            reading.document.key_span(("approval", "on_timeout")),
-            "add timeout: 24h",
-        )
+    terms = read_terms(reading, ("approval",))
+    check_terms(reading, ("approval",), terms)
     return ApprovalSpec(
         policy=policy,
         tools=listed,
         rules=rules,
-        timeout_s=timeout_s,
-        on_timeout=_ON_TIMEOUT.get(on_timeout or "deny", "deny"),
+        timeout_s=terms.timeout_s,
+        on_timeout=terms.on_timeout or "deny",
+        approvers=terms.approvers,
+        quorum=terms.quorum or 1,
+        exclude_requester=terms.exclude_requester or False,
+        escalate_to=terms.escalate_to,
+        remind_s=terms.remind_s,
     )
 
 
@@ -75,7 +73,7 @@ def _listed(reading: Reading, tools: ToolUses, policy: PolicyName) -> tuple[str,
             continue
         means = _meant_uses(item.text, tools)
         if not means:
-            _names_nothing(reading, item, tools)
+            _names_nothing(reading, item, tools, gates=policy == "denylist")
         elif means <= covered:
             reading.warning(
                 "listed-twice",
@@ -93,16 +91,13 @@ def _meant_uses(entry: str, tools: ToolUses) -> set[int]:
     return {i for i, use in enumerate(tools.uses) if use.alias == entry}
 
 
-def _names_nothing(reading: Reading, item: Node, tools: ToolUses) -> None:
+def _names_nothing(reading: Reading, item: Node, tools: ToolUses, *, gates: bool) -> None:
     if not tools.complete:
         # An entry of tools that cannot be read may be the one that is meant.
         return
     same_tool = [use for use in tools.uses if use.identity.partition(".")[2] == item.text]
-    if same_tool:
-        meant: str | None = same_tool[0].identity
-    else:
-        names = {name for use in tools.uses for name in (use.identity, use.alias)}
-        meant = nearest(item.text, names)
+    names = {name for use in tools.uses for name in (use.identity, use.alias)}
+    meant = same_tool[0].identity if same_tool else nearest(item.text, names)
     kind = "identity" if "." in item.text else "alias"
     reading.error(
         "names-no-tool",
@@ -111,4 +106,6 @@ def _names_nothing(reading: Reading, item: Node, tools: ToolUses) -> None:
         f"did you mean {meant!r}?"
         if meant is not None
         else "add it to tools, or remove it from this list",
+        # Why: only where one more name means that more asks.
+        fix=certain(item.text, names) if gates else None,
     )

@@ -17,11 +17,19 @@ from pathlib import Path
 from capuchin_yaml.compiler.check import check_whole
 from capuchin_yaml.compiler.document import read_document
 from capuchin_yaml.compiler.nearest import nearest
+from capuchin_yaml.compiler.operator_people import (
+    Gate,
+    Hook,
+    read_gate,
+    read_hooks,
+    read_people,
+)
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.scalar_positions import ScalarPositions
 from capuchin_yaml.diagnostics import Diagnostic, Severity, Span, in_file_order
 from capuchin_yaml.policy.judge import Floor
 from capuchin_yaml.policy.needs import Grant
+from capuchin_yaml.policy.people import People
 from capuchin_yaml.schema_files import read_schema
 from capuchin_yaml.spec import RuleAnswer, RuleSpec
 
@@ -36,6 +44,9 @@ class OperatorConfig:
     path: Path
     floor: Floor = field(default_factory=Floor)
     grants: tuple[Grant, ...] = ()
+    people: People = field(default_factory=People)
+    hooks: tuple[Hook, ...] = ()
+    gate: Gate | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     source: str = ""
     exists: bool = True
@@ -123,8 +134,8 @@ def _unusable(path: Path, problem: str) -> OperatorConfig:
     return OperatorConfig(
         path,
         Floor(problem=problem),
-        (),
-        (Diagnostic("unreadable", Severity.ERROR, message, where),),
+        people=People(problem=problem),
+        diagnostics=(Diagnostic("unreadable", Severity.ERROR, message, where),),
     )
 
 
@@ -136,12 +147,29 @@ def _compiled(path: Path, data: bytes) -> OperatorConfig:
     checked = check_whole(document, read_schema("operator.v1"), "the operator's config")
     reading = Reading(document, checked)
     rules = _floor(reading)
+    people, hooks, gate = read_people(reading), tuple(read_hooks(reading)), read_gate(reading)
     found = in_file_order([*document.diagnostics, *checked.diagnostics, *reading.problems])
     errors = [d for d in found if d.severity is Severity.ERROR]
     problem = f"{errors[0].message} ({path}:{errors[0].span.line})" if errors else ""
-    # Why: a grant in a file with mistakes may be half of one.
-    grants = () if errors else tuple(_grants(reading))
-    return OperatorConfig(path, Floor(rules, problem), grants, found, source)
+    if errors:
+        # Why: a grant, a group or a gate in a file with mistakes may be half of one.
+        return OperatorConfig(
+            path,
+            Floor(rules, problem),
+            people=People(problem=problem),
+            diagnostics=found,
+            source=source,
+        )
+    return OperatorConfig(
+        path,
+        Floor(rules, problem),
+        tuple(_grants(reading)),
+        people,
+        hooks,
+        gate,
+        found,
+        source,
+    )
 
 
 def _grants(reading: Reading) -> Iterator[Grant]:

@@ -37,6 +37,9 @@ INLINE = "capuchin-inline"
 # Activities.
 PIN_DEFINITION = "pin_definition"
 JUDGE = "judge"
+CHECK_DECISION = "check_decision"
+ASK_GATE = "ask_gate"
+NOTIFY = "notify"
 CALL_MODEL = "call_model"
 CALL_TOOL = "call_tool"
 PREVIEW_TOOL = "preview_tool"
@@ -95,6 +98,9 @@ kept for twice as long, so a recorded request can never be played back as a new 
 CLAIM_S = 300.0
 """How long a claim is shown."""
 MAX_EDIT_BYTES = 64 * 1024
+MAX_SIGNATURE_BYTES = 8 * 1024
+MAX_NOTICES = 200
+"""Notices that wait to be sent; with more the oldest are dropped."""
 MAX_GRANTS = 100
 """Grants that one conversation may hold."""
 MAX_GRANT_TIMES = 1_000
@@ -175,6 +181,8 @@ class Decide(Request):
     grant: Mapping[str, JsonValue] | None = None
     """For the choice `approve`: what else it allows in this conversation,
     `{scope: call or tool, times: most uses or None, until: UTC time or None}`."""
+    signature: str = ""
+    """SSH signature, armored, over what `signed.statement` says of this decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,6 +287,56 @@ class Judge:
     untrusted: bool = False
     now: str = ""
     """UTC, ISO 8601."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckDecision:
+    """Ask the worker whether this decision counts as its maker's; none of it enters history."""
+
+    conversation: str
+    run_id: str
+    by: str
+    choice: str
+    approvers: tuple[str, ...]
+    """Groups that may decide; none: anyone."""
+    earlier: tuple[str, ...]
+    """Who approved before, to be looked up again."""
+    statement: str
+    """What a signature must cover."""
+    signature: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskGate:
+    """Ask the operator's policy service about one call."""
+
+    conversation: str
+    run_id: str
+    key: str
+    """Idempotency key: the same when the same question is repeated."""
+    agent: str
+    call_id: str
+    tool: str
+    alias: str
+    effect: str
+    distribution: str
+    arguments: str
+    digest: str
+    definition_hash: str
+    injected: Mapping[str, JsonValue]
+    config: Mapping[str, JsonValue]
+    verdict: str
+    """Of all other sources: allow or ask."""
+    requested_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notify:
+    """Tell whom the operator's config names that something waits."""
+
+    conversation: str
+    run_id: str
+    notice: Mapping[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,6 +118,7 @@ def check_decision(
         _check_text(name, getattr(request, name), MAX_NAME_BYTES)
     _check_text("reason", request.reason, contract.MAX_REASON_BYTES, blank=True)
     _check_text("result", request.result, contract.MAX_RESULT_BYTES, blank=True)
+    _check_text("signature", request.signature, contract.MAX_SIGNATURE_BYTES, blank=True)
     if item is None:
         if decided is None:
             refuse(f"no item {request.item!r} waits in this conversation")
@@ -157,6 +158,8 @@ def _check_grant(request: contract.Decide, item: dict[str, Any], now: datetime) 
     grant: Any = request.grant
     if grant is None:
         return
+    if item.get("quorum", 1) > 1 or item.get("exclude"):
+        refuse("a call that several people look at cannot be allowed beforehand; approve it once")
     if request.choice != "approve" or item["kind"] != "approval":
         refuse("only an approve of a call may allow more than this once")
     if not isinstance(grant, dict) or grant.get("scope") not in ("call", "tool"):

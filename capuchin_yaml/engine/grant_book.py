@@ -32,6 +32,7 @@ class GrantBook:
                 "arguments": item["arguments"] if grant["scope"] == "call" else "",
                 "left": grant.get("times"),
                 "until": grant.get("until"),
+                "approvers": list(item["approvers"]),
                 "by": by,
                 "at": workflow.now().isoformat(),
             }

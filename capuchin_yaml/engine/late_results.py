@@ -56,11 +56,20 @@ class LateResults:
         by: str,
         client: str,
         reason: str = "",
+        proven: bool = False,
         receipt: dict[str, JsonValue] | None = None,
     ) -> None:
         """Take the answer about a call of an ended turn, and keep it for the model."""
         loose = self._c.loose_calls.pop(item_id)
-        self._desk.decide(item_id, choice, by=by, client=client, reason=reason, receipt=receipt)
+        self._desk.decide(
+            item_id,
+            choice,
+            by=by,
+            client=client,
+            reason=reason,
+            proven=proven,
+            receipt=receipt,
+        )
         words: dict[str, JsonValue] = {
             "happened": f"it did happen. Its result: {text}" if text else "it did happen.",
             "failed": f"it failed. {text}".strip(),

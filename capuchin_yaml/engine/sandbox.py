@@ -15,7 +15,7 @@ every later replay has, too. tests/engine/test_change.py races for it and replay
 Tasks that gave no command: a replay takes such a task together with the one behind it, and the SDK
 tells the workflow of all that happened in both at once, requests first. So what happened is told
 one by one, in the order of history, and requests after it: that order is the same however tasks
-are put together (docs/decisions/0017-one-thing-at-a-time.md).
+are put together (docs/decisions/0019-one-thing-at-a-time.md).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _HOUSE = (
     "capuchin_yaml.events",
     "capuchin_yaml.items",
     "capuchin_yaml.messages",
+    "capuchin_yaml.signed",
     "capuchin_yaml.spec",
     "capuchin_yaml.tally",
 )

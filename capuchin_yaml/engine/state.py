@@ -53,6 +53,14 @@ class Call:
     artifacts: dict[str, JsonValue] = field(default_factory=dict)
     receipt: dict[str, JsonValue] | None = None
     has_preview: bool = False
+    terms: dict[str, JsonValue] = field(default_factory=dict)
+    """Who decides and by when, when it is asked; see `items.terms_of`."""
+    may_decide: list[str] = field(default_factory=list)
+    """Who was in the groups of the terms when it was judged."""
+    may_then: list[str] = field(default_factory=list)
+    """Who was in the group that it is escalated to."""
+    gate_asked: int = 0
+    """Times the operator's gate was asked."""
     preview: str = ""
     preview_hash: str = ""
     late: dict[str, JsonValue] | None = None
@@ -69,6 +77,8 @@ class Turn:
 
     number: int
     message_id: str
+    by: str = ""
+    """Who wrote the message."""
     phase: str = "model"
     """model → judge → gate → calls → model …, with `limit` between any two while a limit waits."""
     limit: str = ""
@@ -139,6 +149,13 @@ class Conversation:
     grants: list[dict[str, JsonValue]] = field(default_factory=list)
     """What persons allowed beforehand: `{id, scope, tool, digest, left, until, by, at}`."""
     grants_given: int = 0
+    hooks: bool = False
+    """Whether the operator wants to be told of what waits, as last heard from a worker."""
+    notices: list[dict[str, JsonValue]] = field(default_factory=list)
+    """What whoever is to be told has not been told yet, oldest first."""
+    notices_made: int = 0
+    still_running: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
+    """By call id: calls that were given up and run on, `{call_id, tool, since}`."""
     notes: list[str] = field(default_factory=list)
     """What the model is told before the next message."""
     seen: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
@@ -240,6 +257,7 @@ class Conversation:
             setattr(self, f.name, getattr(closed, f.name))
         self.closing = self.turn = self.paused = self.migrating = None
         self.queue, self.items, self.loose_calls, self.grants = [], {}, {}, []
+        self.notices, self.still_running = [], {}
 
     @classmethod
     def resume(cls, value: Mapping[str, Any]) -> Conversation:

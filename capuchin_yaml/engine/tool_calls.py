@@ -13,32 +13,25 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ActivityError
 
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.desk import Desk
+from capuchin_yaml.engine.entering import end_of, enter, extras, is_repeatable, why
 from capuchin_yaml.engine.late_results import LateResults
 from capuchin_yaml.engine.log import Log
 from capuchin_yaml.engine.preview import request_fields, show
+from capuchin_yaml.engine.questions import Questions
 from capuchin_yaml.engine.roll_over import RollOver
 from capuchin_yaml.engine.state import Call, Conversation, Turn
 from capuchin_yaml.events import ToolEnded, ToolRequested, ToolStarted
-from capuchin_yaml.items import shown_digest
 from capuchin_yaml.messages import ResultStatus
 from capuchin_yaml.spec import JsonValue
 
-REPEATABLE_ATTEMPTS = 4
-REPEATABLE_HEARTBEAT_S = 5.0
-ONE_ATTEMPT_HEARTBEAT_S = 60.0
-"""Longest silence of a worker before its call is given up; a call with one attempt outlives a
-server that is away, so that nobody has to be asked."""
 UNAVAILABLE_TRIES = 8
 """Times a tool that cannot be entered is scheduled again; about two minutes in all."""
 CHANGED_TRIES = 5
 """Times a call is judged again because the worker would run something else."""
-CANCEL_GRACE_S = 3.0
-"""Time a cancelled one-attempt call has to say how it ended, before its turn ends without it."""
 
 Judge = Callable[[list[Call]], Awaitable[list[dict[str, JsonValue]]]]
 
@@ -62,6 +55,7 @@ class ToolCalls:
         self._judge = judge
         self._roll_over_due = roll_over_due
         self.late = LateResults(conversation, desk)
+        self._questions = Questions(conversation, start, desk)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._activities: dict[str, asyncio.Task[Any]] = {}
         self._given_up: set[asyncio.Task[None]] = set()
@@ -120,81 +114,20 @@ class ToolCalls:
                 call.gated = False
             case "ask":
                 call.gated = True
+                call.terms = dict(verdict["terms"])
+                call.may_decide = list(verdict.get("may_decide", ()))
+                call.may_then = list(verdict.get("may_then", ()))
             case "deny":
                 self.end(call, "denied", f"A rule refused this call; it was not run: {call.reason}")
             case _:
                 self.end(call, "invalid", f"The call was not run: {call.reason}")
 
-    def ask(self, call: Call) -> None:
+    def ask(self, call: Call, votes: list[dict[str, JsonValue]] | None = None) -> None:
         """Ask a person about a call; a tool that can says first what it would do."""
         if call.has_preview:
             call.stage = "preview"
         else:
-            self._open_approval(call)
-
-    def _open_approval(self, call: Call) -> None:
-        """Put the approval of a call on the desk."""
-        tool, definition = self._tool(call), self._c.definition
-        assert definition is not None
-        approval = definition.spec["approval"]
-        now = workflow.now()
-        timeout_s = approval["timeout_s"]
-        due = None if timeout_s is None else (now + timedelta(seconds=timeout_s)).isoformat()
-        call.item_id = _item_id(self._c.id, "a", call.n, call.revision)
-        call.stage = "asked"
-        self._desk.open(
-            {
-                "id": call.item_id,
-                "kind": "approval",
-                "conversation": self._c.id,
-                "digest": shown_digest(call.digest, call.preview_hash),
-                "call_digest": call.digest,
-                "preview": call.preview,
-                "revision": call.revision,
-                "title": f"run {call.tool}",
-                "requested_at": now.isoformat(),
-                "due": due,
-                "then": approval["on_timeout"] if due else "wait",
-                **self._call_fields(call, tool),
-            }
-        )
-
-    def _ask_outcome(self, call: Call, why: str) -> None:
-        call.outcome_revision += 1
-        call.item_id = _item_id(self._c.id, "o", call.n, call.outcome_revision)
-        call.stage = "unknown"
-        self._desk.open(
-            {
-                "id": call.item_id,
-                "kind": "outcome",
-                "conversation": self._c.id,
-                "digest": call.digest,
-                "revision": call.outcome_revision,
-                "title": f"did {call.tool} happen?",
-                "requested_at": workflow.now().isoformat(),
-                "due": None,
-                "then": "wait",
-                **self._call_fields(call, self._tool(call)),
-                "reason": why,
-            }
-        )
-
-    def _call_fields(self, call: Call, tool: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        assert self._c.definition is not None
-        return {
-            "call_id": call.call_id,
-            "tool": call.tool,
-            "alias": call.alias,
-            "effect": tool["effect"],
-            "distribution": call.distribution,
-            "arguments": call.arguments,
-            "config": tool["config"],
-            "injected": dict(self._start.injected),
-            "definition_hash": self._c.definition.hash,
-            "reason": call.reason,
-            "requested_by": call.requested_by or "the model",
-            "before": call.before,
-        }
+            self._questions.approval(call, votes)
 
     # stages
 
@@ -221,7 +154,7 @@ class ToolCalls:
         )
         if turn.cancelled_by is None:
             self._busy += 1
-            fields = request_fields(self._c, self._start, call, self._tool(call))
+            fields = request_fields(self._c, self._start, call, self._questions.tool(call))
             showing = asyncio.ensure_future(show(call, fields))
             self._activities[call.call_id] = showing
             try:
@@ -230,20 +163,28 @@ class ToolCalls:
                 self._activities.pop(call.call_id, None)
                 self._busy -= 1
         if turn.cancelled_by is None:
-            self._open_approval(call)
+            self._questions.approval(call)
         else:
             self.end(call, "cancelled", "The turn was cancelled before this call was decided.")
 
     async def _take_edit(self, turn: Turn, call: Call) -> None:
         """Judge what a person wrote instead; their edit is their approval of it.
 
-        What cannot run is asked again as it was, with the reason.
+        It is asked again, as a new revision, when its tool shows what it would do or when more
+        people must approve; what cannot run is asked again as it was, with the reason.
         """
+        await workflow.wait_condition(
+            lambda: turn.cancelled_by is not None or not self._roll_over_due()
+        )
         decision = self._desk.decision(call.item_id) or {}
         written, by = str(decision["arguments"]), str(decision["by"])
         earlier = (call.input, call.problem, call.arguments)
         call.input, call.problem, call.arguments = json.loads(written), None, ""
-        [verdict] = await self._judge([call])
+        self._busy += 1  # nothing may roll over while an edit is half taken
+        try:
+            [verdict] = await self._judge([call])
+        finally:
+            self._busy -= 1
         if turn.cancelled_by is not None:
             self.end(call, "cancelled", "The turn was cancelled before this call ran.")
             return
@@ -256,8 +197,14 @@ class ToolCalls:
         call.before = call.before or earlier[2]
         call.requested_by = by
         self.apply(call, verdict)
-        if call.stage != "done":
-            call.stage = "approved"
+        if call.stage == "done":
+            return
+        votes = self._questions.editors_vote(call, decision) if call.gated else []
+        if call.gated and (call.has_preview or len(votes) < call.terms["quorum"]):
+            # Why: nobody has seen what it would do now, or others must decide as well.
+            self.ask(call, votes)
+            return
+        call.stage = "approved"
 
     def _take_approval(self, turn: Turn, call: Call, decision: dict[str, JsonValue]) -> None:
         match decision["choice"]:
@@ -266,7 +213,8 @@ class ToolCalls:
             case "edit":
                 call.stage = "edited"
             case "deny":
-                reason = f" The reason given: {decision['reason']}" if decision["reason"] else ""
+                said = _sentence(str(decision["reason"]))
+                reason = f" The reason given: {said}" if said else ""
                 self.end(
                     call,
                     "denied",
@@ -274,8 +222,7 @@ class ToolCalls:
                     "Do not ask for the same call again; tell the user instead.",
                 )
             case "expired":
-                assert self._c.definition is not None
-                if self._c.definition.spec["approval"]["on_timeout"] == "close":
+                if call.terms["on_timeout"] == "close":
                     self._c.closing = self._c.closing or {
                         "by": "",
                         "reason": "an approval was not decided in time",
@@ -306,17 +253,8 @@ class ToolCalls:
                 self.end(call, "error", text or "The call failed.")
 
     def _loosen(self, call: Call) -> None:
-        """End a call whose outcome stays unknown because its turn was cancelled.
-
-        The question stays on the desk; its answer reaches the model before the next message.
-        """
-        if call.stage != "unknown":
-            self._ask_outcome(call, "the turn was cancelled while the call was running")
-        self._c.loose_calls[call.item_id] = {
-            "call_id": call.call_id,
-            "tool": call.tool,
-            "arguments": call.arguments,
-        }
+        """End a call whose outcome stays unknown because its turn was cancelled."""
+        self._questions.loose(call)
         self.end(
             call,
             "unknown",
@@ -352,6 +290,9 @@ class ToolCalls:
         if turn.cancelled_by is not None:
             return True
         same = verdict["digest"] == call.digest and verdict["arguments"] == call.arguments
+        # Why: who decided might not have been asked, had it been judged then as it is now.
+        if call.gated and verdict["verdict"] == "ask":
+            same = same and _who_decides(verdict["terms"]) == _who_decides(call.terms)
         if verdict["verdict"] in ("allow", "ask") and same:
             return True
         was_gated = call.gated
@@ -373,7 +314,7 @@ class ToolCalls:
         if turn.cancelled_by is not None:
             self.end(call, "cancelled", "The turn was cancelled before this call ran.")
             return
-        tool = self._tool(call)
+        tool = self._questions.tool(call)
         call.stage = "running"
         call.entries += 1
         self._log.add(
@@ -383,11 +324,11 @@ class ToolCalls:
             alias=call.alias,
             arguments=call.arguments,
         )
-        activity = asyncio.ensure_future(self._execute(call, tool))
+        activity = asyncio.ensure_future(enter(self._c, self._start, call, tool))
         self._activities[call.call_id] = activity
         try:
             await workflow.wait_condition(lambda: activity.done() or turn.cancelled_by is not None)
-            await self._ended(activity)
+            await end_of(activity)
             self._roll_over_due.measure()
         finally:
             self._activities.pop(call.call_id, None)
@@ -400,18 +341,9 @@ class ToolCalls:
         except asyncio.CancelledError:
             self._stopped(turn, call, tool, "its worker did not say how it ended")
         except ActivityError as error:
-            self._stopped(turn, call, tool, _why(error))
+            self._stopped(turn, call, tool, why(error))
         else:
             await self._take_result(turn, call, tool, outcome)
-
-    async def _ended(self, activity: asyncio.Task[Any]) -> None:
-        """Give a cancelled call a little time to say how it ended."""
-        if activity.done():
-            return
-        try:
-            await workflow.wait_condition(activity.done, timeout=timedelta(seconds=CANCEL_GRACE_S))
-        except TimeoutError:
-            return
 
     async def _settle_later(self, call: Call, activity: asyncio.Task[Any]) -> None:
         """Use the result of a call that was given up, should it come all the same."""
@@ -423,35 +355,8 @@ class ToolCalls:
                 call.digest,
                 outcome["status"],
                 str(outcome["text"]),
-                *_extras(outcome),
+                *extras(outcome),
             )
-
-    async def _execute(self, call: Call, tool: dict[str, JsonValue]) -> Any:
-        repeatable = tool["idempotent"] or tool["effect"] == "read"
-        return await workflow.execute_activity(
-            contract.CALL_TOOL,
-            contract.CallTool(
-                **request_fields(self._c, self._start, call, tool),
-                timeout_s=tool["timeout_s"],
-                one_attempt=not repeatable,
-                entry=call.entries,
-                preview_hash=call.preview_hash,
-            ),
-            result_type=dict,
-            # Why: the wrapper ends the call at timeout_s itself; this is for a worker that cannot.
-            start_to_close_timeout=timedelta(seconds=tool["timeout_s"] + 15),
-            heartbeat_timeout=timedelta(
-                seconds=REPEATABLE_HEARTBEAT_S if repeatable else ONE_ATTEMPT_HEARTBEAT_S
-            ),
-            # Why: what a call says of its end must not be lost to a cancel.
-            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-            retry_policy=RetryPolicy(
-                initial_interval=timedelta(seconds=1),
-                maximum_interval=timedelta(seconds=20),
-                maximum_attempts=REPEATABLE_ATTEMPTS if repeatable else 1,
-            ),
-            summary=f"{call.tool} {call.call_id}",
-        )
 
     async def _take_result(
         self, turn: Turn, call: Call, tool: dict[str, JsonValue], outcome: Any
@@ -460,7 +365,7 @@ class ToolCalls:
         match status:
             case "ok" | "error":
                 call.duration_s = outcome.get("duration_s")
-                call.artifacts, call.receipt = _extras(outcome)
+                call.artifacts, call.receipt = extras(outcome)
                 self.end(call, status, str(outcome["text"]))
             case "cancelled":
                 call.duration_s = outcome.get("duration_s")
@@ -499,16 +404,18 @@ class ToolCalls:
         """The activity ended without a word from the tool."""
         if call.late is not None:
             self.end(call, str(call.late["status"]), str(call.late["text"]))
-        elif tool["idempotent"] or tool["effect"] == "read":
+        elif is_repeatable(tool):
             if turn.cancelled_by is not None:
                 self.end(call, "cancelled", "The turn was cancelled while this call was running.")
             else:
                 self.end(call, "error", f"The tool gave no answer: {why}")
         elif turn.cancelled_by is not None:
-            self._ask_outcome(call, f"the turn was cancelled while the call was running: {why}")
+            self._questions.outcome(
+                call, f"the turn was cancelled while the call was running: {why}"
+            )
             self._loosen(call)
         else:
-            self._ask_outcome(call, why)
+            self._questions.outcome(call, why)
 
     def end(self, call: Call, status: str, text: str) -> None:
         """Give a call its one result."""
@@ -528,67 +435,12 @@ class ToolCalls:
             receipt=call.receipt,
         )
 
-    def take_late(self, call_id: str, digest: str, status: str, text: str) -> bool:
-        """Settle a call by what its worker reports after the server had given it up."""
-        result = {"status": "ok" if status == "ok" else "error", "text": text}
-        for item_id, loose in list(self._c.loose_calls.items()):
-            if loose["call_id"] == call_id and self._c.items[item_id]["digest"] == digest:
-                self.settle_loose(
-                    item_id,
-                    "happened" if status == "ok" else "failed",
-                    text,
-                    by="",
-                    client="worker",
-                )
-                return True
-        for call in self._c.turn.calls if self._c.turn else ():
-            if call.call_id != call_id or call.digest != digest:
-                continue
-            if call.stage == "unknown" and self._desk.is_open(call.item_id):
-                choice = "happened" if status == "ok" else "failed"
-                decision = self._desk.decide(call.item_id, choice, client="worker")
-                decision |= {"result": text, "status": result["status"]}
-                return True
-            if call.stage == "running":
-                call.late = dict(result)
-                return True
-        return False
 
-    def settle_loose(
-        self, item_id: str, choice: str, text: str, *, by: str, client: str, reason: str = ""
-    ) -> dict[str, JsonValue]:
-        """Take the answer about a call of an ended turn, and keep it for the model."""
-        loose = self._c.loose_calls.pop(item_id)
-        decision = self._desk.decide(item_id, choice, by=by, client=client, reason=reason)
-        words = {
-            "happened": f"it did happen. Its result: {text}" if text else "it did happen.",
-            "failed": f"it failed. {text}".strip(),
-            "rerun": "it did not happen, and may be asked for again.",
-        }[choice]
-        self._c.notes.append(
-            f"About your earlier call {loose['tool']} with {loose['arguments']}: {words}"
-        )
-        return decision
-
-    def _tool(self, call: Call) -> dict[str, JsonValue]:
-        assert self._c.definition is not None
-        for tool in self._c.definition.spec["tools"]:
-            if tool["alias"] == call.alias:
-                found: dict[str, JsonValue] = tool
-                return found
-        raise ApplicationError(f"no tool {call.alias!r} in the pinned definition")
+def _who_decides(terms: dict[str, JsonValue]) -> tuple[JsonValue, ...]:
+    return tuple(terms[name] for name in ("approvers", "quorum", "exclude_requester"))
 
 
-def _item_id(conversation: str, letter: str, n: int, revision: int) -> str:
-    return f"{conversation}:{letter}{n}" + (f".{revision}" if revision > 1 else "")
-
-
-def _extras(outcome: dict[str, JsonValue]) -> tuple[dict[str, JsonValue], Any]:
-    """Artifacts and receipt of an outcome."""
-    return outcome.get("artifacts") or {}, outcome.get("receipt")
-
-
-def _why(error: ActivityError) -> str:
-    cause = error.cause
-    message = getattr(cause, "message", None) or str(cause or error)
-    return str(message)[:500]
+def _sentence(text: str) -> str:
+    """The text with an end, so that the next sentence does not run into it."""
+    text = text.strip()
+    return text if not text or text[-1] in ".!?…:;" else f"{text}."

@@ -17,6 +17,7 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from capuchin_yaml.engine import contract
+from capuchin_yaml.engine.asking_gate import AskingGate
 from capuchin_yaml.engine.desk import Desk
 from capuchin_yaml.engine.grant_book import GrantBook
 from capuchin_yaml.engine.life import Life
@@ -30,8 +31,8 @@ from capuchin_yaml.events import (
     TurnEnded,
     UsageRecorded,
 )
-from capuchin_yaml.items import call_digest, limit_digest
-from capuchin_yaml.spec import JsonValue, canonical_json
+from capuchin_yaml.items import call_digest, limit_digest, strictest_terms
+from capuchin_yaml.spec import AgentSpec, JsonValue, canonical_json
 from capuchin_yaml.tally import tally_from_json
 
 MODEL_ATTEMPTS = 6
@@ -70,6 +71,7 @@ class TurnRunner:
         self._between_steps = between_steps
         self._roll_over_due = roll_over_due
         self._model_task: asyncio.Task[Any] | None = None
+        self._gate_of_operator = AskingGate(conversation, start)
         self.grants = GrantBook(conversation, log)
         self.calls = ToolCalls(conversation, start, log, desk, self.judge, roll_over_due)
 
@@ -90,7 +92,8 @@ class TurnRunner:
         if turn is None or turn.phase == "limit":
             return False
         return turn.phase != "calls" or any(
-            c.stage in ("new", "preview", "ready", "approved", "running") for c in turn.calls
+            c.stage in ("new", "preview", "ready", "edited", "approved", "running")
+            for c in turn.calls
         )
 
     def cancel(self) -> None:
@@ -288,9 +291,11 @@ class TurnRunner:
             )
         except FailureError:  # a local activity's own, not wrapped in ActivityError
             verdicts = None
-        if isinstance(verdicts, list) and len(verdicts) == len(calls):
-            return verdicts
-        return [self._ask_anyway(c) for c in calls]
+        if not isinstance(verdicts, list) or len(verdicts) != len(calls):
+            # Why the gate all the same: only a worker knows whether there is one.
+            anyway = [self._ask_anyway(c) for c in calls]
+            verdicts = [{**v, "gate": v["verdict"] == "ask"} for v in anyway]
+        return await self._gate_of_operator.tightened(calls, verdicts)
 
     def _tallies_before(self, calls: list[Call]) -> dict[str, JsonValue]:
         """What rules may count before these calls: open calls of the reply as if they ran."""
@@ -325,6 +330,7 @@ class TurnRunner:
                 "arguments": "",
                 "digest": "",
                 "distribution": "",
+                "terms": None,
             }
         arguments = call.arguments or canonical_json(call.input)
         return {
@@ -335,6 +341,8 @@ class TurnRunner:
             "arguments": arguments,
             "digest": call_digest(tool, arguments, self._start.injected, definition.hash),
             "distribution": f"{tool['distribution']} {tool['distribution_version']}",
+            "decided_by": "judge",
+            "terms": strictest_terms(AgentSpec.from_json(definition.spec).approval),
         }
 
     async def _judge_reply(self) -> None:
@@ -343,6 +351,7 @@ class TurnRunner:
         if turn.phase != "judge":
             return
         for call, verdict in zip(turn.calls, verdicts, strict=True):
+            self._c.hooks = bool(verdict.get("hooks", self._c.hooks))
             self.calls.apply(call, verdict)
             self.grants.use(call, verdict.get("grant"))
         runnable = [c for c in turn.calls if c.stage == "new"]
@@ -356,6 +365,11 @@ class TurnRunner:
         """Pause at a limit, or put gated calls on the desk and let the others go."""
         turn = self._turn
         runnable = [c for c in turn.calls if c.stage == "new"]
+        if turn.cancelled_by is not None:
+            for call in runnable:
+                self.calls.end(call, "cancelled", "The turn was cancelled before this call ran.")
+            turn.phase = "calls"
+            return
         if runnable and turn.calls_made > turn.calls_allowed:
             self._pause("max_tool_calls", turn.calls_allowed)
             return

@@ -13,13 +13,18 @@ from pathlib import Path
 from temporalio.client import Client
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 
+from capuchin_yaml.compiler.operator_config import LiveOperatorConfig
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.activities import Activities, ModelSettings
 from capuchin_yaml.engine.agents import AgentTable
 from capuchin_yaml.engine.deployment import Deployment
+from capuchin_yaml.engine.gate import GateActivities
 from capuchin_yaml.engine.journal import Journal
 from capuchin_yaml.engine.life_activities import LifeActivities
+from capuchin_yaml.engine.model_calls import choices
+from capuchin_yaml.engine.notices import NoticeActivities
 from capuchin_yaml.engine.pauses import PauseBook
+from capuchin_yaml.engine.people import PeopleActivities
 from capuchin_yaml.engine.sandbox import sandbox
 from capuchin_yaml.engine.scrub import Scrubber
 from capuchin_yaml.engine.scrub_boundary import ScrubBoundary
@@ -101,6 +106,8 @@ async def _serve(
         scrubber=settings.scrubber,
     )
     life = LifeActivities(client, pauses)
+    people = PeopleActivities(activities.operator)
+    gate, notices = GateActivities(activities.operator), NoticeActivities(activities.operator)
     tools = ToolRunner(
         client,
         registry,
@@ -121,6 +128,9 @@ async def _serve(
                 activities.pin_definition,
                 activities.judge,
                 activities.call_model,
+                people.check_decision,
+                gate.ask_gate,
+                notices.notify,
                 tools.call_tool,
                 tools.preview_tool,
                 life.until_resumed,
@@ -141,6 +151,7 @@ async def _serve(
             default_heartbeat_throttle_interval=timedelta(seconds=stream_every_s),
         )
         async with worker:
+            _warn_of_groups(agents, activities.operator)
             logger.info("serving %s: %s", project, ", ".join(agents.names()) or "no agents")
             if ready is not None:
                 ready.set()
@@ -151,6 +162,21 @@ async def _serve(
     await activities.stop()
 
 
+def _warn_of_groups(agents: AgentTable, operator: LiveOperatorConfig) -> None:
+    """Say which agents wait for people whom the operator's config does not know."""
+    config = operator.now()
+    for name in agents.names():
+        served = agents.get(name)
+        groups = served.spec.approval.groups() if served is not None else ()
+        for group in config.people.unknown(groups):
+            logger.warning(
+                "%s asks the group %s, which %s does not have: nobody can decide for it",
+                name,
+                group,
+                config.path,
+            )
+
+
 async def _warm(agents: AgentTable, models: ModelSettings, registry: Registry) -> None:
     """Load what the first verdict, call and reply would wait for."""
     import jsonschema
@@ -158,7 +184,9 @@ async def _warm(agents: AgentTable, models: ModelSettings, registry: Registry) -
     del jsonschema
     served = [agents.get(name) for name in agents.names()]
     names = {models.forced or models.default}
-    names |= {a.spec.model for a in served if a is not None and a.spec.model is not None}
+    for agent in served:
+        if agent is not None and agent.spec.model is not None:
+            names |= {choice.name for choice in choices(agent.spec, agent.spec.model)}
     for model in sorted(names):
         await warm(model)
     entries = {t.identity.partition(".")[0] for a in served if a is not None for t in a.spec.tools}

@@ -18,6 +18,8 @@ from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from capuchin_yaml.engine import contract, doors
+    from capuchin_yaml.engine.courier import Courier
+    from capuchin_yaml.engine.deciding import Deciding
     from capuchin_yaml.engine.desk import Desk
     from capuchin_yaml.engine.life import CannotLive, Life
     from capuchin_yaml.engine.log import Log
@@ -55,7 +57,8 @@ class AgentWorkflow:
                 updated_at=now,
             )
         self._log = Log(self._c)
-        self._desk = Desk(self._c, self._log)
+        self._courier = Courier(self._c, self._start.project)
+        self._desk = Desk(self._c, self._log, self._courier)
         self._roll_over_due = RollOver(self._c)
         self._life = Life(self._c, self._start, self._log, self._roll_over_due)
         self._runner = TurnRunner(
@@ -67,6 +70,7 @@ class AgentWorkflow:
             self._between_steps,
             self._roll_over_due,
         )
+        self._deciding = Deciding(self._c, self._desk, self._runner.calls.late, self._runner.grants)
         self._draining = False
         self._failed = ""
 
@@ -78,6 +82,7 @@ class AgentWorkflow:
             self._start, info.workflow_id, info.first_execution_run_id, info.start_time
         )
         clerk = asyncio.ensure_future(self._keep_inbox())
+        courier = asyncio.ensure_future(self._courier.run())
         try:
             await self._life.begin()
         except CannotLive as error:
@@ -97,6 +102,8 @@ class AgentWorkflow:
                     await self._life.idle()
         finally:
             clerk.cancel()
+            courier.cancel()
+            self._courier.stop()
         return await self._end()
 
     # the course of a conversation
@@ -116,7 +123,7 @@ class AgentWorkflow:
                 "at": message["at"],
             }
         )
-        self._c.turn = Turn(number=message["turn"], message_id=message["id"])
+        self._c.turn = Turn(number=message["turn"], message_id=message["id"], by=str(message["by"]))
         self._c.turn.allow(self._c.definition.spec["limits"])
         self._log.add(
             TurnStarted,
@@ -284,38 +291,7 @@ class AgentWorkflow:
         """Decide an item once; whoever comes later is told who decided, when and how."""
         if (answer := self._answered(request)) is not None:
             return answer
-        accepted = self._desk.is_open(request.item)
-        if accepted and self._desk.overdue(request.item):
-            self._desk.decide(request.item, "expired")
-            accepted = False
-        if accepted:
-            if request.item in self._c.loose_calls:
-                self._runner.calls.late.settle_loose(
-                    request.item,
-                    request.choice,
-                    request.result,
-                    by=request.by,
-                    client=request.client,
-                    reason=request.reason,
-                )
-            else:
-                item = self._c.items[request.item]
-                grant = dict(request.grant) if request.grant else None
-                decision = self._desk.decide(
-                    request.item,
-                    request.choice,
-                    by=request.by,
-                    client=request.client,
-                    reason=request.reason,
-                    arguments=request.arguments,
-                    grant=grant,
-                )
-                if grant is not None:
-                    self._runner.grants.give(item, grant, request.by)
-                if request.result:
-                    decision["result"] = request.result
-        known = self._desk.decision(request.item) or {}
-        return self._answer(request, {**known, "accepted": accepted})
+        return self._answer(request, await self._deciding.decide(request))
 
     @decide.validator
     def _check_decide(self, request: contract.Decide) -> None:

@@ -2,8 +2,9 @@
 
 A grant answers nothing but an ask of the agent's own word. It is for one very call (`call`: the
 same digest, so the same tool, version, arguments, config and definition) or for one tool
-(`tool`: its identity), a number of times or until a time. A rule across conversations is not a
-grant; it belongs in the agent's file.
+(`tool`: its identity), a number of times or until a time. It answers only what the same people
+could decide alone: never a call that needs several, or another group. A rule across
+conversations is not a grant; it belongs in the agent's file.
 """
 
 from __future__ import annotations
@@ -21,16 +22,29 @@ class Grants:
         self._grants = [dict(g) for g in grants]
         self._now = now
 
-    def use(self, tool: str, digest: str) -> str | None:
+    def use(self, tool: str, digest: str, terms: Mapping[str, JsonValue]) -> str | None:
         """The id of the oldest grant that lets this call through, one use of it taken; or None."""
         for grant in self._grants:
-            if self._fits(grant, tool, digest):
+            if self._fits(grant, tool, digest, terms):
                 if grant.get("left") is not None:
                     grant["left"] -= 1
                 return str(grant["id"])
         return None
 
-    def _fits(self, grant: Mapping[str, JsonValue], tool: str, digest: str) -> bool:
+    def _fits(
+        self,
+        grant: Mapping[str, JsonValue],
+        tool: str,
+        digest: str,
+        terms: Mapping[str, JsonValue],
+    ) -> bool:
+        # Why: who could decide the call that the grant was given with may not decide this one.
+        if (
+            list(grant.get("approvers", ())) != terms["approvers"]
+            or terms["quorum"] > 1
+            or terms["exclude_requester"]
+        ):
+            return False
         if grant.get("left") is not None and grant["left"] <= 0:
             return False
         until = grant.get("until")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
-from capuchin_yaml.items import call_digest
+from capuchin_yaml.items import call_digest, terms_of
 from capuchin_yaml.policy.canonical import InvalidArguments, canonical_arguments
 from capuchin_yaml.policy.gating import policy_asks
 from capuchin_yaml.policy.grants import Grants
@@ -46,6 +46,8 @@ class SourceAnswer:
     source: str
     answer: Answer
     reason: str
+    rule: RuleSpec | None = None
+    """The agent's rule that answers, with its terms for an ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +85,11 @@ def judge_calls(
     """Judge the calls of one reply, in order, without running anything.
 
     Each verdict is `{call_id, tool, verdict, decided_by, reason, arguments, digest,
-    distribution, sources, grant, preview}`; `tool` is the identity, `arguments` the canonical
-    text, and a call that is `invalid` has empty `arguments` and `digest`; `grant` is the id of
-    the grant that let it through, or None; `preview` says whether the tool can show what it
-    would do. A call that is neither denied nor invalid counts for those after it as if it ran.
+    distribution, sources, grant, preview, terms}`; `tool` is the identity, `arguments` the
+    canonical text, and a call that is `invalid` has empty `arguments` and `digest`; `grant` is
+    the id of the grant that let it through, or None; `preview` says whether the tool can show
+    what it would do; `terms` are those of an ask (`items.terms_of`). A call that is neither
+    denied nor invalid counts for those after it as if it ran.
     """
     judge = _Judge(spec, definition_hash, context, installed, grants or Grants((), ""))
     return [judge.call(call) for call in calls]
@@ -142,9 +145,12 @@ class _Judge:
         digest = call_digest(digest_parts(running), arguments, self._context.injected, self._hash)
         word = self._rules(tool, values, tally) or _policy(self._spec, tool)
         bounds = self._bounds(tool, now, values, tally)
+        # Why: a bound that asks for a call which the rule lets run has no terms of its own.
+        asking = word.rule if word.answer == "ask" else None
+        terms = terms_of(self._spec.approval, asking)
         grant = None
         if word.answer == "ask" and all(b.answer == "allow" for b in bounds):
-            grant = self._grants.use(tool.identity, digest)
+            grant = self._grants.use(tool.identity, digest, terms)
         if grant is not None:
             word = SourceAnswer("grant", "allow", f"a person allowed it beforehand ({grant})")
         answers = [word, *bounds]
@@ -165,6 +171,7 @@ class _Judge:
             ],
             "grant": grant,
             "preview": now.has_preview,
+            "terms": terms if strictest.answer == "ask" else None,
         }
 
     def _bounds(
@@ -202,7 +209,7 @@ class _Judge:
             matched, why = match(rule, tool, values, tally, self._context.facts, self._meter)
             source = f"{kind} {place}"
             if matched == "yes":
-                answers.append(SourceAnswer(source, rule.then, sentence(rule, place)))
+                answers.append(SourceAnswer(source, rule.then, sentence(rule, place), rule))
             elif matched == "failed":
                 # Why: a rule that cannot be evaluated must never let a call pass.
                 answers.append(
@@ -210,6 +217,7 @@ class _Judge:
                         source,
                         "deny" if rule.then == "deny" else "ask",
                         f"{kind} {place} could not be evaluated: {why}",
+                        rule,
                     )
                 )
         return answers
@@ -278,4 +286,5 @@ def _invalid(call_id: str, tool: str, reason: str) -> dict[str, JsonValue]:
         "sources": [],
         "grant": None,
         "preview": False,
+        "terms": None,
     }

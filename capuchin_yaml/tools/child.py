@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import contextlib
 import logging
@@ -13,10 +12,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 from capuchin_yaml.errors import ToolCancelled
 from capuchin_yaml.tools import keeper
@@ -62,6 +62,7 @@ class Children:
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
         self._stopped = False
+        _Attendants.begin()
 
     def run(
         self,
@@ -88,8 +89,7 @@ class Children:
         done: Future[CompletedRun] = Future()
         # Why a thread of its own: the tool's may be interrupted between any two lines, and a
         # program that was started then would be known to nobody, its pipes never closed.
-        # Why not `threading.Thread`: its `start` is many lines, and would itself be interrupted.
-        _thread.start_new_thread(self._attend, (given, stops, done))
+        _Attendants.the_ones.put((lambda: self._attend(given, stops, done), done))
         try:
             return done.result()
         except ToolCancelled:
@@ -209,6 +209,34 @@ class Children:
                 if stream is not None:
                     with contextlib.suppress(OSError):
                         stream.close()
+
+
+class _Attendants:
+    """Gives every program a thread that attends it.
+
+    One thread starts them all. Why: a thread that the tool's own thread starts bears its number
+    for a moment, and what was to interrupt the tool would hit it instead.
+    """
+
+    the_ones: SimpleQueue[tuple[Callable[[], None], Future[CompletedRun]]] = SimpleQueue()
+    _lock = threading.Lock()
+    _has_begun = False
+
+    @classmethod
+    def begin(cls) -> None:
+        with cls._lock:
+            if not cls._has_begun:
+                cls._has_begun = True
+                threading.Thread(target=cls._serve, name="programs of tools", daemon=True).start()
+
+    @classmethod
+    def _serve(cls) -> None:
+        while True:
+            attend, done = cls.the_ones.get()
+            try:
+                threading.Thread(target=attend, name="a tool's program", daemon=True).start()
+            except RuntimeError as error:  # there is no room for another thread
+                done.set_exception(error)
 
 
 class _Talk:

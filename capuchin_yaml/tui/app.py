@@ -24,12 +24,13 @@ from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.terminal_text import one_line, visible
 from capuchin_yaml.tui import clipboard
 from capuchin_yaml.tui.commands import choosables, run_chosen
-from capuchin_yaml.tui.desk import Connect, Desk, DeskChange, Fault, TalkChanged, What
+from capuchin_yaml.tui.desk import Connect, Desk, DeskChange, Fault, TalkChanged
 from capuchin_yaml.tui.drafts import Drafts
 from capuchin_yaml.tui.draw.bars import short_id
 from capuchin_yaml.tui.draw.rows import Row, row
 from capuchin_yaml.tui.history import History
 from capuchin_yaml.tui.keys import read_keymap
+from capuchin_yaml.tui.lookups import What
 from capuchin_yaml.tui.model.bench import Bench
 from capuchin_yaml.tui.model.entries import Tone
 from capuchin_yaml.tui.model.guard import Guard
@@ -223,6 +224,12 @@ class CapuchinApp(App[int]):
         from capuchin_yaml.tui.screens.decided import DecidedScreen
 
         self._go_to(DecidedScreen())
+
+    def action_grants(self) -> None:
+        """Open what stands allowed beforehand."""
+        from capuchin_yaml.tui.screens.grants import GrantsScreen
+
+        self._go_to(GrantsScreen())
 
     def action_events(self) -> None:
         """Open the log of the conversation on show."""

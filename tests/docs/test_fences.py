@@ -38,12 +38,15 @@ LANGUAGES = {"sh", "text", "yaml", "python", "json", "toml", "ini", "dockerfile"
 PLAYED = {
     "docs/tutorial/first-agent.md",
     "docs/how-to/approve-from-the-terminal.md",
+    "docs/how-to/convert.md",
     "docs/how-to/publish-a-listing.md",
+    "docs/how-to/repair-a-file.md",
     "docs/how-to/test-offline.md",
     "docs/reference/client.md",
 }
 """Pages whose programs and commands are played by test_played.py."""
 OTHER_PROGRAMS = {".", "cat", "cd", "export", "mkdir", "mv", "openssl", "sed", "umask"}
+OPERATOR_KEYS = read_schema("operator.v1")["properties"].keys()
 TEMPORAL_GLOBALS = {"--namespace"}
 """Options of every command, which their own help leaves out."""
 PYTHON_TOOLS = {"lint-imports", "mypy", "pip", "python", "python3", "ruff"}
@@ -71,7 +74,7 @@ def test_a_yaml_fence_compiles_or_shows_its_diagnostics(fence: Fence, tmp_path: 
     if isinstance(value, dict) and value.keys() <= {"rules", "default"}:
         assert parse_script(fence.text, fence.place).rules
         return
-    if isinstance(value, dict) and value.keys() <= {"floor", "trust"}:
+    if isinstance(value, dict) and value.keys() <= OPERATOR_KEYS:
         operator = tmp_path / "config.yaml"
         operator.write_text(fence.text, encoding="utf-8")
         assert read_operator_config(operator).diagnostics == ()

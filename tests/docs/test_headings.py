@@ -59,6 +59,8 @@ def schema_paths(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Iterato
 def _below(inner: Mapping[str, Any], whole: Mapping[str, Any]) -> Iterator[str]:
     if "items" in inner:
         yield from (f"[].{path}" for path in schema_paths(inner["items"], whole))
+    elif inner.get("additionalProperties") == {"$ref": "#/$defs/profile"}:
+        return  # a patch has keys of the agent itself
     elif isinstance(inner.get("additionalProperties"), dict):
         yield from (f".NAME.{p}" for p in schema_paths(inner["additionalProperties"], whole))
     else:
@@ -85,6 +87,16 @@ def test_every_choice_and_default_of_the_agent_file_is_named() -> None:
         assert f"Default: {limit.get('default', 'never')}" in body
         if "default" in limit:
             assert f"from {limit['minimum']} to {limit['maximum']:,}" in body
+
+
+def test_every_key_of_the_operator_config_has_a_heading_that_names_its_own_keys() -> None:
+    schema = read_schema("operator.v1")
+    shown = page("reference/operator-config.md")
+    inner = {"floor": "rule", "trust": "grant", "people": "person", "notify": "hook"}
+
+    assert set(headings("reference/operator-config.md")) == set(schema["properties"])
+    for name, block in {**inner, "gate": "gate"}.items():
+        assert set(schema["$defs"][block]["properties"]) <= in_code(shown.heading(name)), name
 
 
 # Diagnostics

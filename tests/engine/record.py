@@ -15,7 +15,7 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.agents import ServedAgent
 from capuchin_yaml.spec import ApprovalSpec, Limits
 from tests.engine.house import House, Talk, lab, open_house
+from tests.engine.operator_file import write_operator_config
 
 KEY = b"capuchin-yaml: seals recordings only"[:32]
 """No secret: what is sealed with it was made up for tests."""
@@ -215,6 +216,34 @@ async def previewed(house: House) -> Talk:
     await talk.decide(await talk.item(), "approve")
     await talk.idle()
     return talk
+
+
+@shape
+async def approved_by_several(house: House) -> Talk:
+    """Two of a group approved, one edited, and others were asked when time was up."""
+    with _operator(house, groups={"finance": ["ann", "bob"], "managers": ["mia"]}):
+        approval = ApprovalSpec(
+            policy="all",
+            approvers="finance",
+            quorum=2,
+            timeout_s=3.0,
+            on_timeout="escalate",
+            escalate_to="managers",
+            remind_s=2.0,
+        )
+        await serve(house, approval)
+        talk = await house.talk("recorded", "write")
+        item = await talk.item()
+        await talk.decide(item, "approve", by="ann")
+        await talk.decide(item, "approve", by="bob")
+        await talk.idle()
+        await talk.send("write")
+        first = await talk.item()
+        await talk.decide(first, "edit", by="ann", arguments=json.dumps({"line": "better"}))
+        await talk.until(lambda s: any(i["escalated"] for i in s["items"]))
+        await talk.decide(await talk.item(), "approve", by="mia")
+        await talk.idle()
+        return talk
 
 
 @shape
@@ -424,6 +453,22 @@ async def reopened(house: House) -> Talk:
     await talk.send("write")
     await talk.idle()
     return talk
+
+
+@contextlib.contextmanager
+def _operator(house: House, **blocks: Any) -> Iterator[None]:
+    """An operator's config for the worker in this process."""
+    before = os.environ.get("XDG_CONFIG_HOME")
+    folder = house.folder / "config"
+    write_operator_config(folder.absolute(), **blocks)
+    os.environ["XDG_CONFIG_HOME"] = str(folder.absolute())
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["XDG_CONFIG_HOME"]
+        else:
+            os.environ["XDG_CONFIG_HOME"] = before
 
 
 async def _send_insistently(talk: Talk, text: str) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from temporalio.client import Client
 
-from capuchin_yaml.engine import tool_calls
+from capuchin_yaml.engine import entering
 from capuchin_yaml.engine.agents import AgentTable, ServedAgent
 from capuchin_yaml.engine.sealing import sealed_converter
 from capuchin_yaml.engine.worker import WorkerSettings, run_worker
@@ -24,8 +24,8 @@ from capuchin_yaml.tools.registry import Registry
 
 async def main(folder: Path, name: str) -> None:
     job = json.loads((folder / "job.json").read_text())
-    tool_calls.ONE_ATTEMPT_HEARTBEAT_S = job.get(
-        "one_attempt_heartbeat_s", tool_calls.ONE_ATTEMPT_HEARTBEAT_S
+    entering.ONE_ATTEMPT_HEARTBEAT_S = job.get(
+        "one_attempt_heartbeat_s", entering.ONE_ATTEMPT_HEARTBEAT_S
     )
     client = await Client.connect(
         job["address"], data_converter=sealed_converter(bytes.fromhex(job["key"]))

@@ -201,13 +201,17 @@ def test_an_interruption_at_any_moment_leaves_no_program_and_no_pipe(ctx: ToolCo
     open_before = len(os.listdir("/proc/self/fd"))
     interrupt = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
-    def call() -> None:
+    def call(entered: threading.Event) -> None:
         with contextlib.suppress(ToolCancelled):
-            ctx.run(["sleep", "0.02"])
+            entered.set()
+            while True:
+                ctx.run(["sleep", "0.01"])
 
     for round_ in range(60):
-        thread = threading.Thread(target=call)
+        entered = threading.Event()
+        thread = threading.Thread(target=call, args=(entered,))
         thread.start()
+        entered.wait()
         time.sleep(round_ / 3000)
         interrupt(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(ToolCancelled))
         thread.join()
