@@ -157,7 +157,8 @@ async def _started(start: Callable[[], Awaitable[T]], count: int) -> list[T]:
 
 
 async def _rounds(turns: list[Callable[[str], Awaitable[float]]]) -> float:
-    await asyncio.gather(*(turn("warm up") for turn in turns))
+    for group in _groups(turns, _STARTS_AT_ONCE // 2):
+        await asyncio.gather(*(turn("warm up") for turn in group))
     began = time.perf_counter()
 
     async def one(turn: Callable[[str], Awaitable[float]]) -> None:
