@@ -28,8 +28,12 @@ def card(agent: KnownAgent) -> AgentCard:
     )
 
 
-async def live_gateway(home: Home, cards: Callable[[], Sequence[AgentCard]]) -> LiveGateway:
+async def live_gateway(
+    home: Home, cards: Callable[[], Sequence[AgentCard]], program: str = "tui"
+) -> LiveGateway:
     """Connect; `cards` tells, at any time, which agents are served on this machine.
+
+    `program` is what is recorded with every request.
 
     Raises:
         ServerUnavailable: nothing is started here, or it does not answer.
@@ -38,5 +42,5 @@ async def live_gateway(home: Home, cards: Callable[[], Sequence[AgentCard]]) -> 
     from capuchin_yaml.client.identity import asserted_user
     from capuchin_yaml.tui.live import LiveGateway
 
-    fleet = await reach(home, program="tui")
+    fleet = await reach(home, program=program)
     return LiveGateway(fleet, user=asserted_user(), agents=cards)

@@ -15,15 +15,17 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
 from capuchin_yaml.errors import (
     CapuchinError,
     ServerUnavailable,
     WorkerUnavailable,
 )
-from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.terminal_text import visible
+
+if TYPE_CHECKING:
+    from capuchin_yaml.spec import JsonValue
 
 
 class ExitCode(IntEnum):

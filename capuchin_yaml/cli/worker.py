@@ -18,7 +18,7 @@ from capuchin_yaml.cli.durations import DURATION
 from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.cli.reached import home_of, start_logs_in
 from capuchin_yaml.cli.roster import OnDisk, Roster, first_roster
-from capuchin_yaml.cli.up_log import stop_signals
+from capuchin_yaml.cli.stopping import stop_signals
 from capuchin_yaml.cli.verb import Verb, output, run_async
 from capuchin_yaml.errors import ModelRejected
 from capuchin_yaml.terminal_text import visible

@@ -25,8 +25,9 @@ from capuchin_yaml.events import Choice, Event, TurnStarted
 from capuchin_yaml.events import MessageQueued as MessageQueuedEvent
 from capuchin_yaml.items import Item
 from capuchin_yaml.spec import JsonValue
+from capuchin_yaml.tui import lookups
 from capuchin_yaml.tui.gateway import Broken, Decided, Gateway, Health, Mended, Partial, Pulse
-from capuchin_yaml.tui.lookups import FIRST_EVENTS, Lookups, What
+from capuchin_yaml.tui.lookups import Lookups, What
 from capuchin_yaml.tui.model.changes import Change as TalkChange
 from capuchin_yaml.tui.model.changes import HeadChanged, ItemsChanged
 from capuchin_yaml.tui.model.fleet import Fleet
@@ -350,7 +351,7 @@ class Desk:
             try:
                 if not learned:
                     state = await gateway.state(talk.id)
-                    talk.begin_at(state.events - FIRST_EVENTS)
+                    talk.begin_at(state.events - lookups.FIRST_EVENTS)
                     self._tell(talk, talk.learn(state))
                     learned = talk.is_watched = True
                 async for pulse in gateway.watch(talk.id, talk.next_offset):

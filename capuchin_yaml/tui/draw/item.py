@@ -57,12 +57,7 @@ def item_rows(
         out += _fact("package", item.distribution or "unknown", width)
         out += _fact("effect", item.effect or "unknown", width, _effect_role(item.effect))
     out += _fact("why", item.reason or "no reason was given", width)
-    if may := who_may(item):
-        out += _fact("may decide", may, width)
-    if has := who_has(item):
-        out += _fact("approved", has, width, "strong")
-    if item.escalated:
-        out += _fact("escalated", f"to {item.escalated}: nobody decided in time", width)
+    out += _people(item, width)
     name = f"{agent} {version}".strip()
     if item.definition_hash:
         name = f"{name} · definition {item.definition_hash[:12]}"
@@ -89,6 +84,17 @@ def item_rows(
     if edited is not None:
         digest = f"{digest} · with your changes"
     return [*out, (), clip((Piece(f"─ end of the item · {digest}", "muted"),), width)]
+
+
+def _people(item: Item, width: int) -> list[Row]:
+    out: list[Row] = []
+    if may := who_may(item):
+        out += _fact("may decide", may, width)
+    if has := who_has(item):
+        out += _fact("approved", has, width, "strong")
+    if item.escalated:
+        out += _fact("escalated", f"to {item.escalated}: nobody decided in time", width)
+    return out
 
 
 def talk_rows(talk: Sequence[Entry], width: int) -> list[Row]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from capuchin_yaml.events import Choice
-from capuchin_yaml.items import Item
+if TYPE_CHECKING:
+    from capuchin_yaml.events import Choice
+    from capuchin_yaml.items import Item
 
 
 @dataclass(frozen=True, slots=True)

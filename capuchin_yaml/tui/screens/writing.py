@@ -57,7 +57,8 @@ class Writing:
             app = self._screen.capuchin
             named = [Choosable(c.slash, c.slash, c.help) for c in commands(app)]
             return suggest.matching(word.text, named)
-        return suggest.files(word.text, Path.cwd())
+        # Why not in a browser: these are files of the machine that serves it.
+        return [] if self._screen.app.is_web else suggest.files(word.text, Path.cwd())
 
     def _show(self, word: suggest.Word | None, fitting: list[Choosable]) -> None:
         menu = self._menu
