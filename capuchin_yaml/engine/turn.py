@@ -298,14 +298,13 @@ class TurnRunner:
         return await self._gate_of_operator.tightened(calls, verdicts)
 
     def _tallies_before(self, calls: list[Call]) -> dict[str, JsonValue]:
-        """What rules may count before these calls: open calls of the reply as if they ran."""
-        first = min((c.n for c in calls), default=0)
-        earlier = [
-            c
-            for c in self._turn.calls
-            if c.n < first and c.arguments and (c.stage != "done" or c.was_started)
-        ]
-        return self._tallies_with(earlier)
+        """What rules may count: earlier calls of the reply, those that wait as if they ran."""
+        judged = {c.n for c in calls}
+        first = min(judged, default=0)
+        # Later ones too that ran while these waited: an edit must not make room for both.
+        others = [c for c in self._turn.calls if c.arguments and c.n not in judged]
+        counted = [c for c in others if c.was_started or (c.n < first and c.stage != "done")]
+        return self._tallies_with(counted)
 
     def _tallies_with(self, calls: list[Call]) -> dict[str, dict[str, JsonValue]]:
         tallies = dict(self._c.tallies)
