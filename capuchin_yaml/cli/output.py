@@ -15,15 +15,17 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
 from capuchin_yaml.errors import (
     CapuchinError,
     ServerUnavailable,
     WorkerUnavailable,
 )
-from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.terminal_text import visible
+
+if TYPE_CHECKING:
+    from capuchin_yaml.spec import JsonValue
 
 
 class ExitCode(IntEnum):
@@ -158,6 +160,11 @@ class Output:
     def ask(self, *parts: Part) -> None:
         """Show a prompt on stderr and leave the cursor behind it."""
         self._tell(_ink(parts, self._err_colours))
+
+    def ring(self) -> None:
+        """Ring the terminal's bell, where a person is."""
+        if is_terminal(self._stderr):
+            self._tell("\a")
 
     def warn(self, text: str) -> None:
         """Say something that a person should know before going on."""

@@ -9,22 +9,20 @@ import signal
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from capuchin_yaml.cli.agents_file import KnownAgent, read_agents
 from capuchin_yaml.cli.logs import start_logs
 from capuchin_yaml.cli.output import ExitCode, Output
-from capuchin_yaml.cli.reached import reach
-from capuchin_yaml.cli.supervise import Plan, Running, Supervisor
-from capuchin_yaml.cli.up_log import stop_signals, tell_roster, tell_web_ui
+from capuchin_yaml.cli.stopping import stop_signals
 from capuchin_yaml.tui.app import CapuchinApp, tell_fault
-from capuchin_yaml.tui.gateway import AgentCard
 from capuchin_yaml.tui.notices import NoticeBoard, Option
 from capuchin_yaml.tui.terminal import sole_terminal
 
 if TYPE_CHECKING:
+    from capuchin_yaml.cli.supervise import Plan, Running, Supervisor
     from capuchin_yaml.client.home import Home
-    from capuchin_yaml.tui.live import LiveGateway
+    from capuchin_yaml.tui.gateway import AgentCard, Gateway
 
 logger = logging.getLogger("capuchin_yaml.up")
 _ANSWERS = (
@@ -80,6 +78,8 @@ class UpBeside:
 
     def cards(self) -> Sequence[AgentCard]:
         """The agents that can be started now."""
+        from capuchin_yaml.cli.live_gateway import card
+
         supervisor = self._supervisor
         roster = {} if supervisor is None else supervisor.roster
         return [card(serving.for_others()) for serving in roster.values()]
@@ -114,6 +114,9 @@ class UpBeside:
             self.ready.cancel()
 
     async def _supervise(self) -> None:
+        from capuchin_yaml.cli.supervise import Supervisor
+        from capuchin_yaml.cli.up_log import tell_roster, tell_web_ui
+
         self._loop = asyncio.get_running_loop()
         self._told = asyncio.Event()
         supervisor = self._supervisor = Supervisor(self._plan, self._face)
@@ -145,13 +148,23 @@ class UpBeside:
             await asyncio.gather(working, return_exceptions=True)
 
 
-def open_tui(home: Home) -> ExitCode:
-    """The TUI on the server that is found from `home`, until the person leaves."""
+def open_tui(home: Home, *, is_read_only: bool = False, is_visit: bool = False) -> ExitCode:
+    """The TUI on the server that is found from `home`, until the person leaves.
 
-    async def connect() -> LiveGateway:
-        return await _gateway(home, lambda: [card(agent) for agent in read_agents(home)])
+    `is_visit` is one of a web server: it has no drafts, history and keys of this machine's user.
+    """
 
-    return _show(home, connect, NoticeBoard())
+    async def connect() -> Gateway:
+        from capuchin_yaml.cli.agents_file import read_agents
+        from capuchin_yaml.cli.live_gateway import card, live_gateway
+        from capuchin_yaml.tui.read_only import read_only
+
+        program = "web" if is_visit else "tui"
+        found = await live_gateway(home, lambda: [card(a) for a in read_agents(home)], program)
+        return read_only(found) if is_read_only else found
+
+    app = partial(CapuchinApp, home=None if is_visit else home.path, is_read_only=is_read_only)
+    return _show(home, connect, NoticeBoard(), app=app)
 
 
 def up_with_tui(out: Output, plan: Plan) -> ExitCode:
@@ -160,13 +173,16 @@ def up_with_tui(out: Output, plan: Plan) -> ExitCode:
     board = NoticeBoard()
     up = UpBeside(plan, board)
 
-    async def connect() -> LiveGateway:
+    async def connect() -> Gateway:
+        from capuchin_yaml.cli.live_gateway import live_gateway
+
         await asyncio.wrap_future(up.ready)
-        return await _gateway(plan.home, up.cards)
+        return await live_gateway(plan.home, up.cards)
 
     up.begin()
     try:
-        code = _show(plan.home, connect, board, up.ready)
+        app = partial(CapuchinApp, home=plan.home.path, ends_worker=True)
+        code = _show(plan.home, connect, board, up.ready, app=app)
     finally:
         up.end()
         _wait_for(out, up)
@@ -175,67 +191,45 @@ def up_with_tui(out: Output, plan: Plan) -> ExitCode:
     return code
 
 
-def card(agent: KnownAgent) -> AgentCard:
-    """An agent as the TUI lists it."""
-    return AgentCard(
-        name=agent.name,
-        version=agent.version,
-        description=agent.description,
-        model=agent.model,
-        policy=agent.sentence,
-        variables=agent.variables,
-        injected=agent.injected,
-        problem=agent.problem,
-    )
-
-
-async def _gateway(home: Home, cards: Callable[[], Sequence[AgentCard]]) -> LiveGateway:
-    from capuchin_yaml.client.identity import asserted_user
-    from capuchin_yaml.tui.live import LiveGateway
-
-    fleet = await reach(home, program="tui")
-    return LiveGateway(fleet, user=asserted_user(), agents=cards)
-
-
 def _show(
     home: Home,
-    connect: Callable[[], Awaitable[LiveGateway]],
+    connect: Callable[[], Awaitable[Gateway]],
     board: NoticeBoard,
     ready: Future[Running] | None = None,
+    *,
+    app: Callable[..., CapuchinApp],
 ) -> ExitCode:
     """Run the app until it is left, a signal comes, or what it needs cannot be started."""
     wanted = threading.Event()
     before: dict[signal.Signals, Any] = {}
 
-    async def connect_and_listen() -> LiveGateway:
+    async def connect_and_listen() -> Gateway:
         loop = asyncio.get_running_loop()
         for number in before:
-            loop.add_signal_handler(number, app.exit, ExitCode.DONE)
+            loop.add_signal_handler(number, shown.exit, ExitCode.DONE)
         if wanted.is_set():
-            app.exit(ExitCode.DONE)
+            shown.exit(ExitCode.DONE)
         try:
             return await connect()
         except Exception:
             # Why: what cannot be started is said on the plain terminal, whole.
             if ready is not None and ready.done() and ready.exception() is not None:
-                app.exit(ExitCode.REFUSED)
+                shown.exit(ExitCode.REFUSED)
             raise
 
-    app = CapuchinApp(
-        connect_and_listen, board=board, home=home.path, ends_worker=ready is not None
-    )
+    shown = app(connect_and_listen, board=board)
     log_file = home.log_dir / "tui.log" if home.log_dir.is_dir() else None
     start_logs(verbose=False, log_file=log_file)
     for number in stop_signals():
         before[number] = signal.signal(number, lambda *_: wanted.set())
     try:
         with sole_terminal(log_file):
-            result = app.run()
+            result = shown.run()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    tell_fault(app, log_file)
-    return ExitCode(app.return_code or result or ExitCode.DONE)
+    tell_fault(shown, log_file)
+    return ExitCode(shown.return_code or result or ExitCode.DONE)
 
 
 def _wait_for(out: Output, up: UpBeside) -> None:

@@ -13,14 +13,9 @@ from capuchin_yaml.cli.face import Face, LogFace
 from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.cli.reached import start_logs_in
 from capuchin_yaml.cli.roster import Roster
+from capuchin_yaml.cli.stopping import stop_signals
 from capuchin_yaml.cli.supervise import Plan, Running, Supervisor
 from capuchin_yaml.cli.up import tell_elsewhere
-
-
-def stop_signals() -> tuple[signal.Signals, ...]:
-    """The signals that mean stop, without one that the caller (such as nohup) has switched off."""
-    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    return tuple(n for n in wanted if n == signal.SIGINT or signal.getsignal(n) != signal.SIG_IGN)
 
 
 class Stopper:
@@ -114,7 +109,10 @@ def tell_roster(face: Face, roster: Roster) -> None:
         face.news(f"{name} {public.version}, model {public.model}: {public.sentence}")
     rehearsed = [name for name, serving in roster.items() if serving.model == REHEARSAL]
     if rehearsed:
-        reasons = {answering_model(s.spec.model).notice for s in roster.values()} - {""}
+        reasons = {
+            answering_model(s.spec.model, settings=s.spec.model_settings).notice
+            for s in roster.values()
+        } - {""}
         why = "; ".join(sorted(reasons)) or "no model is named"
         face.warn(
             f"rehearsal answers for {', '.join(rehearsed)}: no model is asked ({why}). "

@@ -23,12 +23,17 @@ def asserted_user() -> str:
     if claimed is None:
         return _system_user()
     name = claimed.strip()
-    if not name or len(name) > _NAME_CHARACTERS or not name.isprintable():
+    if not is_name(name):
         raise RequestRefused(
             f"CAPUCHIN_USER is {claimed[:40]!r}; it must be a printable name of 1 to"
             f" {_NAME_CHARACTERS} characters, or unset for the user {_system_user()!r}"
         )
     return name
+
+
+def is_name(name: str) -> bool:
+    """Whether a person can be recorded under this name."""
+    return 0 < len(name.strip()) <= len(name) <= _NAME_CHARACTERS and name.isprintable()
 
 
 def client_name(program: str) -> str:

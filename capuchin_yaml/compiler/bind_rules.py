@@ -161,7 +161,7 @@ class _RuleBinder:
 
         scope = scope_of(tools, self._variables, self._injected)
         checked = check_condition(node.value, scope)
-        positions = ScalarPositions(self._reading.document.source, node)
+        positions = ScalarPositions(self._reading.document.source_of(node), node)
         about = self._about(path, name, means)
         for problem in checked.problems:
             help_ = problem.help

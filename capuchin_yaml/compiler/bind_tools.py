@@ -177,7 +177,8 @@ class _ToolBinder:
                 use.span,
                 f"did you mean {meant!r}?"
                 if meant is not None
-                else f"pip install capuchin-{entry} (or the package that provides {entry!r})",
+                else f"the name comes from this file and is not known to us: find out which "
+                f"package provides {shown(entry)} and whose it is, then type: pip install PACKAGE",
                 fix=f"{slip_of}{use.identity[len(entry) :]}" if slip_of is not None else None,
             )
             return None

@@ -34,6 +34,8 @@ _BAD_IDS: Mapping[str, str] = {
     "tool reference": "bad-tool-name",
     "tool or alias": "bad-tool-name",
     "Model name": "bad-model",
+    "address": "bad-address",
+    "variable of the environment": "bad-name",
 }
 
 
@@ -49,6 +51,8 @@ class Checked:
 
     def usable(self, path: Path) -> bool:
         """Whether neither the value at `path` nor one around or inside it was refused."""
+        if not self.bad_paths:
+            return True
         return not any(bad[: len(path)] == path[: len(bad)] for bad in self.bad_paths)
 
 
@@ -144,6 +148,8 @@ class _Checker:
     def run(self) -> Checked:
         node = self._document.node(self._base)
         assert node is not None
+        if not self._base and not self._found and self._is_right(node):
+            return Checked()
         from referencing import Registry
 
         validator_class = _validator_class()
@@ -162,6 +168,21 @@ class _Checker:
             self._translate(error)
         return Checked(tuple(self._found), frozenset(self._bad_paths))
 
+    def _is_right(self, node: Node) -> bool:
+        """Whether one of our own schemas has nothing to say, which is quick to find out."""
+        import jsonschema_rs
+
+        validator = _COMPILED.get(self._subject)
+        if validator is None:
+            schema = _inlined(self._subject, self._schema)
+            validator = _COMPILED[self._subject] = jsonschema_rs.validator_for(dict(schema))
+        try:
+            has_notes = "x-" in self._document.written
+            return bool(validator.is_valid(_without_notes(node) if has_notes else node.value))
+        except ValueError:
+            # Half a character, or a number that it cannot hold: the slow way knows what to say.
+            return False
+
     def skip_variables(self) -> None:
         """Take each `{env: NAME}` of a config for the text that it will be."""
         root = self._document.node(self._base)
@@ -173,14 +194,17 @@ class _Checker:
     def skip_misplaced_variables(self) -> None:
         """Report `{env: X}` where none is taken, and pass over it."""
         assert self._document.root is not None
+        written = self._document.written
+        if "env" not in written and "\\" not in written:
+            return
         for path, node in _walk(self._document.root, ()):
-            name = variable_of(node.value)
+            name = variable_of(node.value) if node.kind == "map" else None
             if name is not None:
                 self._variable(path, node, name)
 
     def _variable(self, path: Path, node: Node, name: str) -> None:
         in_config = len(path) > 3 and path[0] == "tools" and path[2] == "config"
-        if in_config and _VARIABLE.fullmatch(name):
+        if (in_config and _VARIABLE.fullmatch(name)) or _is_key_of_a_model(path):
             return
         self._skipped.append(path)
         self._bad_paths.add(path)
@@ -192,7 +216,7 @@ class _Checker:
                 "needless-key",
                 f"{place_name(path)} takes no value from the environment",
                 node.span,
-                "only the config of a tool takes {env: NAME}",
+                "only the config of a tool and model.api_key take {env: NAME}",
             )
 
     def _unknown_keys_first(self, error: Any) -> None:
@@ -303,6 +327,14 @@ class _Checker:
             return
         if path[len(self._base) :] == ("approval",):
             self._list_missing(path, node.entries["policy"].node)
+            return
+        if path == ("budget",):
+            self._report(
+                "missing-key",
+                "budget has neither max_usd nor max_tokens",
+                self._map_start(path, node),
+                'add max_usd: "2.00"',
+            )
             return
         reason = ""
         if path == ("price",):
@@ -443,7 +475,8 @@ class _Checker:
             help_: str | None = "remove the list, or write policy: allowlist or policy: denylist"
         else:
             message = f"{place_name(path[:-1])} is {value} and takes no {shown(str(path[-1]))}"
-            help_ = "remove the line, or write type: per_call"
+            per = "per_token" if path[-1] in ("input", "output", "unit") else "per_call"
+            help_ = f"remove the line, or write type: {per}"
         self._report("needless-key", message, self._document.key_span(path), help_)
 
     def _map_start(self, path: Path, node: Node) -> Span:
@@ -484,7 +517,14 @@ class _Checker:
         self._found.append(Diagnostic(id_, Severity.ERROR, message, span, help_, fix=edit))
 
 
+def _is_key_of_a_model(path: Path) -> bool:
+    return path == ("model", "api_key") or (
+        path[:2] == ("model", "fallback") and path[3:] == ("api_key",)
+    )
+
+
 _INLINED: dict[str, Schema] = {}
+_COMPILED: dict[str, Any] = {}
 
 
 def _inlined(subject: str, schema: Schema) -> Schema:

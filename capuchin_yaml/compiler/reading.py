@@ -91,15 +91,15 @@ class Reading:
             return None
         return amount
 
-    def positive_amount(self, path: Path) -> str | None:
-        """The amount at `path`, which must be more than nothing."""
+    def positive_amount(self, path: Path, otherwise: str = "price: {type: free}") -> str | None:
+        """The amount at `path`, which must be more than nothing; `otherwise` is what to type."""
         amount = self.amount(path)
         if amount is not None and Decimal(amount) == 0:
             self.error(
                 "bad-amount",
                 f"{place_name(path)} is nothing",
                 path,
-                "price: {type: free}",
+                otherwise,
             )
             return None
         return amount

@@ -120,6 +120,8 @@ def place_of(path: Path) -> Place:
         return "variables[]"
     if path[:2] == ("approval", "rules") and len(path) == 3:
         return "rules[]"
+    if path[:2] == ("model", "fallback") and len(path) == 3:
+        return "model.fallback[]"
     return ".".join(str(step) for step in path)
 
 
@@ -143,6 +145,7 @@ def _place_words(place: Place, at: str = "at") -> str:
         "tools[]": "under an entry of tools",
         "variables[]": "under one of the variables",
         "rules[]": "under one of approval.rules",
+        "model.fallback[]": "under an entry of model.fallback",
     }.get(place, f"under {place}")
 
 
@@ -156,7 +159,7 @@ def _keys_by_place(schema: Schema) -> Mapping[Place, frozenset[str]]:
     }
     places["model"] = frozenset(schema["$defs"]["model"]["properties"])
     places["prompt"] = frozenset(schema["$defs"]["ownFile"]["properties"])
-    for name in ("approval", "limits", "price", "listing", "requires"):
+    for name in ("approval", "limits", "budget", "price", "listing", "requires"):
         definition = resolved({"$ref": f"#/$defs/{name}"}, schema)
         places[name] = frozenset(definition["properties"])
     return places

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from time import monotonic
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on, work
 from textual.app import App
@@ -24,7 +26,6 @@ from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.terminal_text import one_line, visible
 from capuchin_yaml.tui import clipboard
 from capuchin_yaml.tui.commands import choosables, run_chosen
-from capuchin_yaml.tui.desk import Connect, Desk, DeskChange, Fault, TalkChanged, What
 from capuchin_yaml.tui.drafts import Drafts
 from capuchin_yaml.tui.draw.bars import short_id
 from capuchin_yaml.tui.draw.rows import Row, row
@@ -41,6 +42,9 @@ from capuchin_yaml.tui.screens.chooser import Chooser
 from capuchin_yaml.tui.screens.frame import Frame
 from capuchin_yaml.tui.terminal import sole_terminal
 from capuchin_yaml.tui.widgets.item_detail import ItemDetail
+
+if TYPE_CHECKING:
+    from capuchin_yaml.tui.desk import Connect, Desk, DeskChange
 
 MIN_COLUMNS = 40
 MIN_ROWS = 12
@@ -82,6 +86,7 @@ class CapuchinApp(App[int]):
         drafts_file: Path | None = None,
         home: Path | None = None,
         ends_worker: bool = False,
+        is_read_only: bool = False,
         clock: Callable[[], float] = monotonic,
         poll_s: float = 1.0,
     ) -> None:
@@ -93,8 +98,13 @@ class CapuchinApp(App[int]):
         self.drafts = Drafts(drafts_file or (home / "drafts.json" if home else None))
         self.history = History(home / "history.jsonl" if home else None)
         self._keys_file = home / "keys.yaml" if home else None
-        self.desk = Desk(connect, self._on_change, clock, poll_s)
+        self.is_read_only = is_read_only
+        self.clock = clock
         self.started_at = clock()
+        self.has_begun = False
+        """Whether the desk may be asked: after the first frame, which needs nothing of it."""
+        self._connect_to = connect
+        self._poll_s = poll_s
         self.chat = ChatScreen()
         self._open_first = start
         self._agent_first = agent
@@ -108,6 +118,13 @@ class CapuchinApp(App[int]):
         self._last_flush = float("-inf")
         self._flush_s = SLOW_FLUSH_S if os.environ.get("SSH_CONNECTION") else FLUSH_S
         self._known_waiting: set[str] = set()
+
+    @cached_property
+    def desk(self) -> Desk:
+        """What is known of conversations; the first to ask for it waits for its import."""
+        from capuchin_yaml.tui.desk import Desk
+
+        return Desk(self._connect_to, self._on_change, self.clock, self._poll_s)
 
     @property
     def user(self) -> str:
@@ -156,6 +173,9 @@ class CapuchinApp(App[int]):
     @work(exclusive=True, group="desk", exit_on_error=True)
     async def run_desk(self) -> None:
         """Keep the desk fresh; open what was asked for once it is reached."""
+        # Why in a thread: what is typed while it is imported is shown at once.
+        await asyncio.to_thread(importlib.import_module, "capuchin_yaml.tui.desk")
+        self.has_begun = True
         await self.desk.run()
 
     async def on_event(self, event: events.Event) -> None:
@@ -223,6 +243,12 @@ class CapuchinApp(App[int]):
         from capuchin_yaml.tui.screens.decided import DecidedScreen
 
         self._go_to(DecidedScreen())
+
+    def action_grants(self) -> None:
+        """Open what stands allowed beforehand."""
+        from capuchin_yaml.tui.screens.grants import GrantsScreen
+
+        self._go_to(GrantsScreen())
 
     def action_events(self) -> None:
         """Open the log of the conversation on show."""
@@ -361,9 +387,13 @@ class CapuchinApp(App[int]):
         """Keep the drafts and let go of the server."""
         self.board.listen(None)
         self.drafts.save()
-        await self.desk.shut()
+        if self.has_begun:
+            await self.desk.shut()
 
     def _on_change(self, change: DeskChange) -> None:
+        from capuchin_yaml.tui.desk import Fault, TalkChanged
+        from capuchin_yaml.tui.lookups import What
+
         if isinstance(change, TalkChanged):
             self.chat.take(change)
         elif change is What.LINK:
@@ -392,8 +422,9 @@ class CapuchinApp(App[int]):
     def _draw_now(self) -> None:
         self._is_flush_due = False
         self._last_flush = self.event_clock()
-        self._ring()
-        self._open_wanted()
+        if self.has_begun:
+            self._ring()
+            self._open_wanted()
         for screen in self.screen_stack:
             if isinstance(screen, Frame) and screen.is_mounted:
                 screen.draw()

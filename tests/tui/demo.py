@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import random
 import subprocess
 import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from capuchin_yaml.spec import VariableSpec
+from capuchin_yaml.tui import lookups
 from capuchin_yaml.tui.app import run_tui
 from capuchin_yaml.tui.gateway import AgentCard, Gateway
 from capuchin_yaml.tui.screens.chat import ChatScreen
+from tests.tui import worlds
 from tests.tui.fake_gateway import FakeGateway
 
 REPLY = """Order **A-1001** was late, so a refund is fair.
@@ -81,42 +87,11 @@ def noise() -> None:
         subprocess.run(["echo", "STRAY child"], check=False)
 
 
-MESSAGES = 5_000
-CHARS_EACH = 40
-STREAM_PAUSE_S = 0.1
-"""So many characters at each pause: 400 a second, about 100 tokens."""
-_WORDS = "The order was late **and** the parcel came back, so a `refund` is fair.\n\n- one more\n"
-
-
-def long_scene() -> FakeGateway:
-    """One conversation of 5,000 messages, newest first in the list."""
-    fake = FakeGateway(now=datetime.now(UTC))
-    talk = fake.add("billing", id="demo.billing-a91f00", title="a long talk")
-    fake.pin(talk)
-    for n in range(MESSAGES // 2):
-        fake.turn(talk, f"message {n}")
-        fake.say(talk, f"**reply** {n}\n\n- one\n- two\n\n```\ncode = {n}\n```\n")
-        fake.end(talk)
-    return fake
-
-
-async def stream(fake: FakeGateway) -> None:
-    """Let the agent write for ever, about 100 tokens a second."""
-    talk = fake.talks["demo.billing-a91f00"]
-    fake.turn(talk, "write")
-    text = ""
-    while True:
-        for n in range(0, 9_000, CHARS_EACH):
-            await asyncio.sleep(STREAM_PAUSE_S)
-            text = (_WORDS * 130)[: n + CHARS_EACH]
-            fake.stream(talk, text)
-        fake.say(talk, text)
-
-
 async def lose(fake: FakeGateway) -> None:
     """Lose the server after a while, and write down when."""
     mark = Path(os.environ["TUI_MARK"])
-    await asyncio.sleep(3.0)
+    # Why by chance: the loss falls anywhere between two heartbeats.
+    await asyncio.sleep(3.0 + random.random())
     await asyncio.to_thread(mark.write_text, str(time.monotonic()))
     fake.is_up = False
 
@@ -127,6 +102,32 @@ def fault(self: ChatScreen) -> None:
         raise RuntimeError("a fault [/x] \x1b[31m")
 
 
+WORLDS: dict[str, Callable[[], FakeGateway]] = {
+    "long": worlds.long_world,
+    "older": worlds.long_world,
+    "stream": worlds.long_world,
+    "many": partial(worlds.wide_world, worlds.MANY),
+    "ten": partial(worlds.wide_world, worlds.ROWS),
+    "events": worlds.log_world,
+    "soak": partial(worlds.long_world, 10),
+}
+
+
+def works(which: str, fake: FakeGateway) -> list[Coroutine[Any, Any, None]]:
+    """What goes on in a scene."""
+    match which:
+        case "loss":
+            return [lose(fake)]
+        case "stream":
+            return [worlds.stream(fake)]
+        case "ten":
+            return [worlds.stream(fake), worlds.bustle(fake), worlds.sample_lag()]
+        case "soak":
+            return [worlds.soak(fake)]
+        case _:
+            return []
+
+
 def main() -> int:
     """Run one scene."""
     which = sys.argv[1] if len(sys.argv) > 1 else "demo"
@@ -135,16 +136,13 @@ def main() -> int:
     async def connect() -> Gateway:
         if which == "noise":
             threading.Thread(target=noise, daemon=True).start()
-        if which in ("long", "stream", "older"):
-            fake = long_scene()
-            if which == "stream":
-                beside.append(asyncio.create_task(stream(fake)))
-            return fake
-        fake = scene()
-        if which == "loss":
-            beside.append(asyncio.create_task(lose(fake)))
+        fake = WORLDS.get(which, scene)()
+        beside.extend(asyncio.create_task(work) for work in works(which, fake))
         return fake
 
+    if which == "events":
+        # The whole log at once, as a reader has it who went back to its start.
+        lookups.FIRST_EVENTS = worlds.EVENTS + 10
     if which == "fault":
         ChatScreen.draw = fault  # type: ignore[method-assign]  # what this scene is about
     log = Path(os.environ["TUI_LOG"]) if "TUI_LOG" in os.environ else None

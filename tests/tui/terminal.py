@@ -13,7 +13,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyte
@@ -23,9 +23,19 @@ PATIENCE_S = 30.0
 
 
 class TuiTerminal:
-    """One run of `tests.tui.demo`; `screen` holds what its terminal shows."""
+    """One run of `tests.tui.demo`, or of `command`; `screen` holds what its terminal shows."""
 
-    def __init__(self, scene: str, log_file: Path, columns: int = 100, rows: int = 30) -> None:
+    def __init__(
+        self,
+        scene: str,
+        log_file: Path,
+        columns: int = 100,
+        rows: int = 30,
+        *,
+        command: Sequence[str] = (),
+        cwd: Path = ROOT,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
         self._ours, theirs = pty.openpty()
         self._size(columns, rows)
         self.raw = b""
@@ -34,9 +44,10 @@ class TuiTerminal:
         self._stream = pyte.ByteStream(self.screen)
         keep = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TMUX")}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.tui.demo", scene],
-            cwd=ROOT,
-            env=keep | {"TERM": "xterm-256color", "TUI_LOG": str(log_file), "TZ": "UTC"},
+            command or [sys.executable, "-m", "tests.tui.demo", scene],
+            cwd=cwd,
+            env=(keep if environ is None else dict(environ))
+            | {"TERM": "xterm-256color", "TUI_LOG": str(log_file), "TZ": "UTC"},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -73,6 +84,24 @@ class TuiTerminal:
         end = time.monotonic() + seconds
         while time.monotonic() < end and self._read(0.05):
             pass
+
+    def record(self, seconds: float) -> list[tuple[float, bytes]]:
+        """What it writes for a while, each piece with the time it came; nothing is drawn yet.
+
+        So the emulator takes no processor time while something is measured.
+        """
+        pieces: list[tuple[float, bytes]] = []
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if select.select([self._ours], [], [], left)[0]:
+                pieces.append((time.monotonic(), os.read(self._ours, 1 << 16)))
+        return pieces
+
+    def draw(self, chunk: bytes) -> None:
+        """Draw a piece of what it wrote."""
+        self.raw += chunk
+        # Why: the emulator draws unknown private sequences, such as the kitty keyboard's, as text.
+        self._stream.feed(known(chunk))
 
     def press(self, keys: bytes) -> None:
         """Send bytes as a keyboard does."""
@@ -112,11 +141,10 @@ class TuiTerminal:
             return True
         except OSError:
             return False
-        self.raw += chunk
-        # Why: the emulator draws unknown private sequences, such as the kitty keyboard's, as text.
-        self._stream.feed(_known(chunk))
+        self.draw(chunk)
         return bool(chunk)
 
 
-def _known(chunk: bytes) -> bytes:
+def known(chunk: bytes) -> bytes:
+    """What the emulator understands of a piece."""
     return re.sub(rb"\x1b\[[<>=][0-9;]*u|\x1b\[\?[0-9;]*\$p", b"", chunk)

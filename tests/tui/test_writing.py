@@ -221,7 +221,7 @@ async def test_older_pages_are_read_while_one_scrolls_back_and_the_place_stays(
             await pilot.pause(0.1)
 
         await until(pilot, lambda: "definition 3f2a91bc" in text_of(app))
-        assert [e.offset for e in pane.talk.log] == list(range(len(talk.log)))
+        assert [e.offset for e in app.desk.talk(talk.id).log] == list(range(len(talk.log)))
 
 
 async def test_the_next_conversation_is_one_key_away(fake: FakeGateway, talk: FakeTalk) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.draw.clock import since, span
 from capuchin_yaml.tui.draw.rows import Piece, Row, row, spread
-from capuchin_yaml.tui.gateway import InboxRow, Queued, TalkRow
-from capuchin_yaml.tui.model.fleet import Fleet
-from capuchin_yaml.tui.model.outbox import Pending
-from capuchin_yaml.tui.model.talk import Talk
+
+if TYPE_CHECKING:
+    from capuchin_yaml.tui.gateway import InboxRow, Queued, TalkRow
+    from capuchin_yaml.tui.model.fleet import Fleet
+    from capuchin_yaml.tui.model.outbox import Pending
+    from capuchin_yaml.tui.model.talk import Talk
 
 STATUSES = {
     "waiting": ("▲", "needs you", "warn"),
@@ -29,9 +32,8 @@ def short_id(conversation: str) -> str:
     return "#" + one_line(conversation, 200).rsplit("-", 1)[-1][:8]
 
 
-def top_row(talk: Talk | None, fleet: Fleet, waiting: int, project: str, width: int) -> Row:
-    """Where one is, how the link stands, and how many things wait."""
-    link = fleet.link
+def top_row(talk: Talk | None, fleet: Fleet | None, waiting: int, project: str, width: int) -> Row:
+    """Where one is, how the link stands, and how many things wait; no fleet before the start."""
     left = [Piece("capuchin", "strong")]
     if talk is not None:
         left += [Piece(" ▸ ", "muted"), Piece(one_line(talk.agent or "?", 40), "agent")]
@@ -44,8 +46,10 @@ def top_row(talk: Talk | None, fleet: Fleet, waiting: int, project: str, width: 
         left += [Piece(" ▸ ", "muted"), Piece(one_line(project, 40))]
     right: list[Piece] = []
     if width >= 60:
-        right += _lamp("server", link.is_up, link.state == "starting")
-        if link.is_up:
+        link = fleet.link if fleet is not None else None
+        is_up = link is not None and link.is_up
+        right += _lamp("server", is_up, link is None or link.state == "starting")
+        if fleet is not None and is_up:
             right += _lamp("worker", fleet.has_worker, False)
     if waiting:
         right.append(Piece(f"▲ {waiting} waiting (F2)", "warn"))
@@ -54,10 +58,9 @@ def top_row(talk: Talk | None, fleet: Fleet, waiting: int, project: str, width: 
     return spread(left, right, width)
 
 
-def banner_rows(fleet: Fleet, now: float, starting_s: float) -> list[Row]:
+def banner_rows(fleet: Fleet | None, now: float, starting_s: float) -> list[Row]:
     """What is wrong with the link, in words; nothing when all is well."""
-    link = fleet.link
-    if link.state == "starting":
+    if fleet is None or (link := fleet.link).state == "starting":
         return [row(f"starting… {starting_s:.0f} s", "muted")]
     if not link.is_up:
         detail = f": {one_line(link.detail, 120)}" if link.detail else ""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from capuchin_yaml.tui.gateway import InboxRow
+if TYPE_CHECKING:
+    from capuchin_yaml.tui.gateway import InboxRow
 
 Order: TypeAlias = Literal["deadline", "longest wait", "newest", "agent"]
 ORDERS: tuple[Order, ...] = ("deadline", "longest wait", "newest", "agent")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from capuchin_yaml.engine.contract import MAX_MESSAGE_BYTES
-
 PendingState: TypeAlias = Literal["sending", "held", "unsent", "taken"]
 """`held` goes out by itself when server and worker are back; `unsent` waits for its writer;
 `taken` was acknowledged and only waits to be seen in the log."""
@@ -25,6 +23,8 @@ class Pending:
 
 def refusal(text: str) -> str | None:
     """Why a draft cannot be sent as it is; None when it can. Blank text is no message."""
+    from capuchin_yaml.engine.contract import MAX_MESSAGE_BYTES
+
     if not text.strip():
         return "nothing to send"
     size = len(text.encode("utf-8", "surrogatepass"))

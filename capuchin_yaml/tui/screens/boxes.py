@@ -10,7 +10,6 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from capuchin_yaml.engine.contract import MAX_REASON_BYTES
 from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.draw.rows import Piece, Row, row, wrap
 from capuchin_yaml.tui.model.pasted import clean
@@ -54,6 +53,8 @@ class TextBox(ModalScreen[str | None]):
 
     def action_send(self) -> None:
         """Hand the text on, unless it is too long or must not be empty."""
+        from capuchin_yaml.engine.contract import MAX_REASON_BYTES
+
         text, _ = clean(self.query_one(Draft).text)
         size = len(text.encode("utf-8", "surrogatepass"))
         if size > MAX_REASON_BYTES:

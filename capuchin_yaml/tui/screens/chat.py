@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -12,12 +12,8 @@ from textual.widgets import Input
 
 from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.terminal_text import one_line
-from capuchin_yaml.tui.desk import TalkChanged
 from capuchin_yaml.tui.draw.bars import queue_rows, status_row, strip_rows, talk_rows
 from capuchin_yaml.tui.draw.rows import Row, row
-from capuchin_yaml.tui.gateway import TalkRow
-from capuchin_yaml.tui.model.changes import Change
-from capuchin_yaml.tui.model.talk import Talk
 from capuchin_yaml.tui.screens.finding import Finding
 from capuchin_yaml.tui.screens.frame import Frame
 from capuchin_yaml.tui.screens.writing import Writing
@@ -25,6 +21,13 @@ from capuchin_yaml.tui.widgets.composer import Composer
 from capuchin_yaml.tui.widgets.lines import Lines
 from capuchin_yaml.tui.widgets.picklist import Pick, PickList
 from capuchin_yaml.tui.widgets.transcript import Transcript
+
+if TYPE_CHECKING:
+    from capuchin_yaml.tui.desk import TalkChanged
+    from capuchin_yaml.tui.gateway import TalkRow
+    from capuchin_yaml.tui.model.changes import Change
+    from capuchin_yaml.tui.model.fleet import Fleet
+    from capuchin_yaml.tui.model.talk import Talk
 
 TWICE_S = 2.0
 """The second ctrl+c or Esc must come within this time."""
@@ -167,7 +170,7 @@ class ChatScreen(Frame):
         """Bring everything up to date."""
         if not self.is_ready:
             return
-        talk, fleet, now = self.talk, self.desk.fleet, self.now()
+        talk, fleet, now = self.talk, self.fleet, self.now()
         self.draw_frame(talk)
         self.take_now()
         pending = self.desk.outbox.of(talk.id) if talk else []
@@ -176,7 +179,8 @@ class ChatScreen(Frame):
             rest = len(queue) - _QUEUE_ROWS + 1
             queue = [*queue[: _QUEUE_ROWS - 1], row(f"  and {rest} more", "muted")]
         self.query_one("#queue", Lines).set_rows(queue)
-        self.query_one("#strip", Lines).set_rows(strip_rows(fleet.waiting(), talk, now))
+        waiting = fleet.waiting() if fleet is not None else ()
+        self.query_one("#strip", Lines).set_rows(strip_rows(waiting, talk, now))
         width = max(self.size.width - 2, 1)
         keys = "^b list  ^n new  F2 inbox  F1 help" if width > 60 else "F1 help"
         status = status_row(talk, self.capuchin.notice_row, width, keys)
@@ -186,10 +190,10 @@ class ChatScreen(Frame):
         self._draw_pill(transcript.following, transcript.unseen)
 
     def _draw_talks(self) -> None:
-        fleet, now = self.desk.fleet, self.now()
+        fleet, now = self.fleet, self.now()
         needle = self.query_one("#filter", Input).value
 
-        def pick(entry: TalkRow) -> Pick:
+        def pick(fleet: Fleet, entry: TalkRow) -> Pick:
             status, title = fleet.status(entry), fleet.title(entry)
             return Pick(entry.id, lambda width: talk_rows(entry, status, title, width, now))
 
@@ -197,7 +201,8 @@ class ChatScreen(Frame):
         if needle:
             empty = [row("nothing holds that text", "muted"), row("Esc clears it", "muted")]
         talks = self.query_one("#talks", PickList)
-        talks.set_picks([pick(r) for r in fleet.ordered(needle)], empty)
+        picks = [] if fleet is None else [pick(fleet, r) for r in fleet.ordered(needle)]
+        talks.set_picks(picks, empty)
 
     @on(PickList.Opened, "#talks")
     def _open_talk(self, event: PickList.Opened) -> None:
@@ -224,7 +229,8 @@ class ChatScreen(Frame):
             new = f"{unseen} new · " if unseen else ""
             rows = [row(f"▼ {new}{key} to follow", "accent")]
         elif self.talk is None:
-            agents = ", ".join(one_line(a.name, 40) for a in self.desk.fleet.agents[:5])
+            known = self.fleet.agents[:5] if self.fleet is not None else ()
+            agents = ", ".join(one_line(a.name, 40) for a in known)
             rows = [
                 row("no conversation is open: write one's first message, or ctrl+b lists them"),
                 row(f"agents here: {agents or 'not known yet'}", "muted"),

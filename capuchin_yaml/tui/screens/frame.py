@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.screen import Screen
 
-from capuchin_yaml.tui.desk import Desk
 from capuchin_yaml.tui.draw.bars import banner_rows, top_row
-from capuchin_yaml.tui.model.talk import Talk
+from capuchin_yaml.tui.draw.rows import row
 from capuchin_yaml.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
     from capuchin_yaml.tui.app import CapuchinApp
+    from capuchin_yaml.tui.desk import Desk
+    from capuchin_yaml.tui.model.fleet import Fleet
+    from capuchin_yaml.tui.model.talk import Talk
 
 NARROW = 60
 MEDIUM = 100
@@ -37,6 +39,11 @@ class Frame(Screen[None]):
         """What is known, and what can be asked for."""
         return self.capuchin.desk
 
+    @property
+    def fleet(self) -> Fleet | None:
+        """What is known of conversations; None until the first frame was painted."""
+        return self.desk.fleet if self.capuchin.has_begun else None
+
     def now(self) -> datetime:
         """Now, for ages."""
         return datetime.now(UTC)
@@ -58,15 +65,19 @@ class Frame(Screen[None]):
 
     def draw_frame(self, talk: Talk | None) -> None:
         """Bring top bar and banner up to date."""
-        fleet = self.desk.fleet
-        gateway = self.desk.gateway
+        fleet = self.fleet
+        gateway = self.desk.gateway if fleet is not None else None
         project = gateway.project if gateway is not None else ""
-        waiting = len(fleet.waiting()) + len(self.capuchin.board.questions())
+        waiting = len(fleet.waiting()) if fleet is not None else 0
+        waiting += len(self.capuchin.board.questions())
         width = max(self.size.width - 2, 1)
         self.query_one("#top", Lines).set_rows([top_row(talk, fleet, waiting, project, width)])
-        now = self.desk.clock()
+        now = self.capuchin.clock()
         rows = banner_rows(fleet, now, now - self.capuchin.started_at)
-        self.query_one("#banner", Lines).set_rows(rows[:1] if self.is_narrow else rows)
+        rows = rows[:1] if self.is_narrow else rows
+        if self.capuchin.is_read_only:
+            rows = [*rows, row("read-only: nothing is sent and nothing decided here", "warn")]
+        self.query_one("#banner", Lines).set_rows(rows)
 
     def answer_keys(self) -> list[tuple[str, str]]:
         """Keys that answer what is on show; none outside the inbox."""

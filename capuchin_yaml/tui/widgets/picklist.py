@@ -70,6 +70,10 @@ class PickList(RowView):
         super().__init__(id=id)
         self._height = height
         self._picks: tuple[Pick, ...] = ()
+        self._keys: tuple[str, ...] = ()
+        self._places: dict[str, int] = {}
+        self._lines: list[tuple[str, Row]] = []
+        """The lines in sight as they were drawn last."""
         self._empty: Sequence[Row] = ()
         self.key = ""
         """The marked entry."""
@@ -77,23 +81,33 @@ class PickList(RowView):
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys on show, in order."""
-        return tuple(p.key for p in self._picks)
+        return self._keys
 
     def set_picks(self, picks: Sequence[Pick], empty: Sequence[Row] = ()) -> None:
         """Show other entries; the mark stays on its key while that is there."""
-        old_keys = self.keys
+        at = self._places.get(self.key, 0)
         self._picks, self._empty = tuple(picks), tuple(empty)
-        keys = self.keys
-        if self.key not in keys:
-            at = old_keys.index(self.key) if self.key in old_keys else 0
+        keys = self._keys = tuple(p.key for p in self._picks)
+        self._places = {key: n for n, key in enumerate(keys)}
+        if self.key not in self._places:
             self.key = keys[min(at, len(keys) - 1)] if keys else ""
             self.post_message(self.Moved(self, self.key))
         self.virtual_size = Size(self.size.width, len(keys) * self._height)
-        self.refresh()
+        self._refresh_changed()
+
+    def _refresh_changed(self) -> None:
+        """Have only those lines drawn again that are not as they were."""
+        before, self._lines = self._lines, [self._line(y) for y in range(self.size.height)]
+        if len(before) != len(self._lines):
+            self.refresh()
+            return
+        for y, line in enumerate(self._lines):
+            if line != before[y]:
+                self.refresh_lines(self.scroll_offset.y + y)
 
     def mark(self, key: str) -> None:
         """Put the mark on an entry."""
-        if key in self.keys and key != self.key:
+        if key in self._places and key != self.key:
             self.key = key
             self._show_mark()
             self.post_message(self.Moved(self, key))
@@ -102,7 +116,7 @@ class PickList(RowView):
         """Move the mark."""
         keys = self.keys
         if keys:
-            at = keys.index(self.key) if self.key in keys else 0
+            at = self._places.get(self.key, 0)
             self.mark(keys[min(max(at + step, 0), len(keys) - 1)])
 
     def action_open(self) -> None:
@@ -123,24 +137,28 @@ class PickList(RowView):
 
     def render_line(self, y: int) -> Strip:
         """One row of an entry."""
+        under, pieces = self._line(y)
+        return self.strip(pieces, self.text_width, under)
+
+    def _line(self, y: int) -> tuple[str, Row]:
+        """The role behind a line in sight, and what stands on it."""
         width = self.text_width
         if not self._picks:
-            return self.strip(clip(self._empty[y], width) if y < len(self._empty) else (), width)
+            return "", clip(self._empty[y], width) if y < len(self._empty) else ()
         room = max(width - len(_MARK), 1)
         at, line = divmod(self.scroll_offset.y + y, self._height)
         if at >= len(self._picks):
-            return Strip.blank(width, self.rich_style)
+            return "", ()
         pick = self._picks[at]
         rows = pick.rows(room)
         under, mark = "", " " * len(_MARK)
         if pick.key == self.key:
             under = "cursor" if self.has_focus else "selected"
             mark = _MARK
-        body = clip(rows[line] if line < len(rows) else (), room)
-        return self.strip((Piece(mark, "accent"), *body), width, under)
+        return under, (Piece(mark, "accent"), *clip(rows[line] if line < len(rows) else (), room))
 
     def _show_mark(self) -> None:
-        top = self.keys.index(self.key) * self._height
+        top = self._places[self.key] * self._height
         here, height = self.scroll_offset.y, self.size.height
         if top < here:
             self.scroll_to(y=top, animate=False)

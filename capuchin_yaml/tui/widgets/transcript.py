@@ -7,9 +7,9 @@ is kept per entry. It follows the end only while it is at the end.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -25,8 +25,10 @@ from capuchin_yaml.tui.draw.rows import Row, occurrences, plain
 from capuchin_yaml.tui.draw.transcript import entry_rows, estimate, open_rows, plain_text
 from capuchin_yaml.tui.model.changes import Added, Change, Prepended, Replaced, ReplyGrew
 from capuchin_yaml.tui.model.entries import AgentSaid, Entry, ToolCard
-from capuchin_yaml.tui.model.talk import Talk
 from capuchin_yaml.tui.widgets.rowview import RowView, over_characters
+
+if TYPE_CHECKING:
+    from capuchin_yaml.tui.model.talk import Talk
 
 _KEPT = 400
 """Entries whose drawn rows are kept."""
@@ -39,6 +41,14 @@ class _Drawn:
     entry: Entry
     rows: list[Row]
     strips: list[Strip | None]
+
+
+class NoTalk:
+    """What is on show before a talk is."""
+
+    entries: Sequence[Entry] = ()
+    open_reply: Entry | None = None
+    first_offset = 0
 
 
 class Transcript(RowView):
@@ -84,7 +94,7 @@ class Transcript(RowView):
         super().__init__(id=id)
         self.following = True
         self.unseen = 0
-        self._talk = Talk("")
+        self._talk: Talk | NoTalk = NoTalk()
         self._heights = Heights()
         self._exact: list[bool] = []
         self._drawn: OrderedDict[int, _Drawn] = OrderedDict()
@@ -100,7 +110,7 @@ class Transcript(RowView):
         self._found = 0
 
     @property
-    def talk(self) -> Talk:
+    def talk(self) -> Talk | NoTalk:
         """The talk on show."""
         return self._talk
 
