@@ -160,6 +160,11 @@ SCENES: dict[str, Scene] = {
 
 async def dump(name: str, size: tuple[int, int]) -> str:
     """The screen of a scene as text, the same at every run."""
+    return await drawn(name, size, text_of) + "\n"
+
+
+async def drawn(name: str, size: tuple[int, int], take: Callable[[CapuchinApp], str]) -> str:
+    """What is taken of a scene once nothing changes any more."""
     scene = SCENES[name]
     fake = FakeGateway()
     if scene.cards:
@@ -190,7 +195,7 @@ async def dump(name: str, size: tuple[int, int]) -> str:
                 await pilot.pause(0.15)
                 await app.desk.refresh()
             await _still(app, pilot)
-            return text_of(app) + "\n"
+            return take(app)
     finally:
         Frame.now = before  # type: ignore[method-assign]  # as it was
 
