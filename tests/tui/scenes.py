@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from textual.pilot import Pilot
+from textual.widgets import Input, TextArea
 
 from capuchin_yaml.tui.app import CapuchinApp
 from capuchin_yaml.tui.gateway import AgentCard, Gateway
@@ -237,6 +238,10 @@ async def _until(pilot: Pilot[int], is_true: Callable[[], object]) -> None:
 async def _still(app: CapuchinApp, pilot: Pilot[int]) -> None:
     """Wait until notices are gone and nothing changes any more."""
     app._notice = ((), 0.0)
+    for line in app.screen.query(Input):
+        line.cursor_blink = False
+    for box in app.screen.query(TextArea):
+        box.cursor_blink = False
     last, same = "", 0
     for _ in range(100):
         app._draw_soon()
