@@ -34,6 +34,14 @@ class Annotation:
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """A range of a file, and what to write in its place."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One problem: its stable id names the problem, `help` is something to type."""
 
@@ -43,6 +51,8 @@ class Diagnostic:
     span: Span
     help: str | None = None
     annotations: tuple[Annotation, ...] = ()
+    fix: Edit | None = None
+    """What repairs it for certain; None when a person has to decide."""
 
 
 def in_file_order(diagnostics: list[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -6,7 +6,7 @@ the classes here are for the edges, where people and adapters read them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -210,11 +210,6 @@ def entry_to_json(entry: TranscriptEntry) -> Entry:
             }
         case Note(text):
             return {"kind": "note", "text": text}
-
-
-def entries_from_json(values: Sequence[Mapping[str, Any]]) -> tuple[TranscriptEntry, ...]:
-    """Read many transcript entries, in order."""
-    return tuple(entry_from_json(v) for v in values)
 
 
 def _block_from_json(value: Mapping[str, Any]) -> Block:

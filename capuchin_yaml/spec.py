@@ -17,11 +17,26 @@ PolicyName: TypeAlias = Literal["default", "auto", "all", "allowlist", "denylist
 OnTimeout: TypeAlias = Literal["deny", "wait", "escalate", "close"]
 RuleAnswer: TypeAlias = Literal["allow", "ask", "deny"]
 VariableType: TypeAlias = Literal["string", "integer", "number", "boolean"]
-PriceType: TypeAlias = Literal["free", "per_call", "per_conversation"]
+PriceType: TypeAlias = Literal["free", "per_call", "per_conversation", "per_token"]
+BudgetPer: TypeAlias = Literal["conversation", "day"]
+OnExceed: TypeAlias = Literal["ask", "stop", "warn"]
 
 DEFAULT_TOOL_TIMEOUT_S = 60.0
 
-_LATER = (("approval", "rules"), ("", "model_settings"))
+TOKENS_PRICED = 1_000_000
+"""Tokens that a price per token is for, where the file does not say."""
+
+_LATER = (
+    ("approval", "rules"),
+    ("price", "input"),
+    ("price", "output"),
+    ("price", "unit"),
+    ("model_settings", "base_url"),
+    ("model_settings", "key_variable"),
+    ("model_settings", "fallback"),
+    ("", "model_settings"),
+    ("", "budget"),
+)
 """Block and key of what came after the first release; `""` is the top."""
 _TERMS = ("approvers", "quorum", "exclude_requester", "escalate_to", "remind_s")
 """The same for `approval` and its rules, where a default may be more than None."""
@@ -142,6 +157,24 @@ class PriceSpec:
     currency: str | None = None
     min: str | None = None
     min_margin: str | None = None
+    input: str | None = None
+    """Of `unit` tokens that the model reads."""
+    output: str | None = None
+    """Of `unit` tokens that the model writes."""
+    unit: int | None = None
+    """Tokens; only with `per_token`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSpec:
+    """What the model may cost or use, and what happens then; one of the two is set."""
+
+    max_usd: str | None = None
+    """A plain decimal string."""
+    max_tokens: int | None = None
+    """Read and written together."""
+    per: BudgetPer = "conversation"
+    on_exceed: OnExceed = "ask"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +199,20 @@ class ModelSettings:
     """Tokens of `max_tokens` that the model may think with."""
     timeout_s: float | None = None
     """Longest wait for one reply, from the question to its end."""
+    base_url: str | None = None
+    """Another address than the provider's own; a need."""
+    key_variable: str | None = None
+    """Variable of the worker's environment with another key than the provider's own; a need."""
+    fallback: tuple[ModelChoice, ...] = ()
+    """Asked in this order while those before cannot answer; theirs is always empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A model that is asked in another one's place, and how."""
+
+    name: str
+    settings: ModelSettings = field(default_factory=ModelSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +235,7 @@ class AgentSpec:
     tools: tuple[ToolSpec, ...] = ()
     approval: ApprovalSpec = ApprovalSpec()
     limits: Limits = Limits()
+    budget: BudgetSpec | None = None
     price: PriceSpec = PriceSpec()
     listing: Listing = Listing()
 
@@ -204,8 +252,7 @@ class AgentSpec:
         plain: dict[str, JsonValue] = _plain(dataclasses.asdict(self))
         for block, key in _LATER:
             inside = plain[block] if block else plain
-            said = inside[key].values() if isinstance(inside[key], dict) else inside[key]
-            if all(v is None for v in said):
+            if _says_nothing(inside[key]):
                 del inside[key]
         _without_defaults(plain["approval"], ApprovalSpec, _TERMS)
         for rule in plain["approval"].get("rules", ()):
@@ -232,9 +279,9 @@ class AgentSpec:
             RuleSpec(**_known(RuleSpec, rule)) for rule in approval.get("rules", ())
         )
         kept["approval"] = ApprovalSpec(**approval)
-        kept["model_settings"] = ModelSettings(
-            **_known(ModelSettings, value.get("model_settings", {}))
-        )
+        kept["model_settings"] = _settings(value.get("model_settings", {}))
+        budget = value.get("budget")
+        kept["budget"] = BudgetSpec(**_known(BudgetSpec, budget)) if budget else None
         kept["limits"] = Limits(**_known(Limits, value.get("limits", {})))
         kept["price"] = PriceSpec(**_known(PriceSpec, value.get("price", {})))
         kept["listing"] = Listing(
@@ -266,6 +313,21 @@ def _without_defaults(inside: dict[str, Any], cls: type, names: tuple[str, ...])
     for name in names:
         if inside[name] == defaults[name]:
             del inside[name]
+
+
+def _settings(value: Mapping[str, JsonValue]) -> ModelSettings:
+    kept = _known(ModelSettings, value)
+    kept["fallback"] = tuple(
+        ModelChoice(choice["name"], _settings(choice.get("settings", {})))
+        for choice in kept.get("fallback", ())
+    )
+    return ModelSettings(**kept)
+
+
+def _says_nothing(value: JsonValue) -> bool:
+    if isinstance(value, dict):
+        return all(_says_nothing(inner) for inner in value.values())
+    return value is None or value == []
 
 
 def _plain(value: Any) -> Any:

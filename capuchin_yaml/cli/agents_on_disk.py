@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from capuchin_yaml.errors import ModelRejected
+from capuchin_yaml.errors import ModelRejected, RequestRefused
 from capuchin_yaml.spec import AgentSpec, JsonValue
 
 if TYPE_CHECKING:
@@ -26,11 +26,45 @@ def usual_paths() -> tuple[Path, ...]:
     return (Path("agents"),) if Path("agents").is_dir() else ()
 
 
-def compile_agents(paths: Sequence[Path], registry: Registry) -> list[Compiled]:
-    """Every agent that the files and folders mean, compiled, in order."""
+def compile_agents(
+    paths: Sequence[Path], registry: Registry | None = None, profile: str | None = None
+) -> list[Compiled]:
+    """Every agent that the files and folders mean, compiled, in order.
+
+    Raises:
+        RequestRefused: none of them has the profile.
+    """
     from capuchin_yaml.compiler.load import compile_file, find_agents
 
-    return [compile_file(path, registry) for path in find_agents(paths)]
+    compiled = [compile_file(path, registry, profile=profile) for path in find_agents(paths)]
+    if profile is not None and compiled:
+        refuse_unknown_profile(profile, compiled)
+    return compiled
+
+
+def compile_agent(path: Path, profile: str | None = None) -> Compiled:
+    """One agent, compiled against the installed packages.
+
+    Raises:
+        RequestRefused: it has no profiles, and one was asked for.
+    """
+    from capuchin_yaml.compiler.load import compile_file
+
+    compiled = compile_file(path, profile=profile)
+    if profile is not None:
+        refuse_unknown_profile(profile, [compiled])
+    return compiled
+
+
+def refuse_unknown_profile(profile: str, compiled: Sequence[Compiled]) -> None:
+    """Refuse a profile where no file has any; a file that has others says so itself.
+
+    Raises:
+        RequestRefused: no file has profiles.
+    """
+    if not any(one.profiles or one.document is None for one in compiled):
+        names = ", ".join(str(one.path) for one in compiled[:5])
+        raise RequestRefused(f"no profile {profile!r}: there are no profiles in {names}")
 
 
 def shown_problems(compiled: Compiled) -> str:
@@ -71,7 +105,7 @@ def on_disk_from_json(value: Mapping[str, JsonValue]) -> OnDisk:
     if wanted:
         return OnDisk(path, None, f"error: {wanted}", wanted, parts=parts)
     try:
-        model = answering_model(spec.model)
+        model = answering_model(spec.model, settings=spec.model_settings)
     except ModelRejected as error:
         return OnDisk(path, None, f"error: {error}", str(error), parts=parts)
     is_stand_in = model.wanted is not None and forced_model() is None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from capuchin_yaml.errors import ModelRejected
 from capuchin_yaml.models.registry import REHEARSAL, needs_key
+from capuchin_yaml.spec import ModelSettings
 
 FORCED = "CAPUCHIN_MODEL"
 
@@ -36,9 +37,13 @@ def forced_model(environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 def answering_model(
-    agents_own: str | None, environ: Mapping[str, str] = os.environ
+    agents_own: str | None,
+    environ: Mapping[str, str] = os.environ,
+    settings: ModelSettings | None = None,
 ) -> AnsweringModel:
     """The model for an agent that names `agents_own`; `rehearsal` where its key is missing.
+
+    `settings` are the agent's own: another address needs no key, another key is looked for.
 
     Raises:
         ModelRejected: no such provider.
@@ -51,6 +56,8 @@ def answering_model(
         if forced is None:
             raise
         raise ModelRejected(f"{FORCED}: {error}") from error
+    if forced is None and settings is not None:
+        key = settings.key_variable or (None if settings.base_url is not None else key)
     if key is None or (environ.get(key) or "").strip():
         return AnsweringModel(wanted)
     return AnsweringModel(REHEARSAL, wanted, key)

@@ -39,6 +39,7 @@ VERBS: Mapping[str, str] = {
     "delete": "Delete a closed conversation with all its runs.",
     "pause": "Have an agent begin no new turn.",
     "replay": "Replay histories on the installed code.",
+    "convert": "Convert an agent of another format to agent.yaml.",
     "schema": "Write the JSON Schema of agent files for editors.",
     "trust": "Show what agents need beyond themselves, and grant it.",
     "export": "Write the marketplace listing of an agent.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from capuchin_yaml.cli.decide import Found, decide
 from capuchin_yaml.cli.item_text import print_item
 from capuchin_yaml.cli.line_input import Lines
 from capuchin_yaml.cli.output import ExitCode, Ink, Output, is_terminal
+from capuchin_yaml.cli.plain import plain_options, talk_plainly
 from capuchin_yaml.cli.reached import reached
 from capuchin_yaml.cli.talking import (
     Outcome,
@@ -22,6 +24,7 @@ from capuchin_yaml.cli.talking import (
     checked_text,
     checked_values,
     find_partner,
+    settled,
     tell_paused,
     tell_person_needed,
     tell_rehearsal,
@@ -43,9 +46,15 @@ FIRST_LINE_S = 5.0
 @click.command(cls=Verb)
 @click.argument("partner", metavar="[AGENT|CONVERSATION]", required=False)
 @click.option("--wait", is_flag=True, help="Wait for the first line of a pipe without limit.")
+@plain_options
 @options.start_values
 def command(
-    partner: str | None, wait: bool, variables: Mapping[str, str], injected: Mapping[str, str]
+    partner: str | None,
+    wait: bool,
+    plain: bool,
+    ax: bool,
+    variables: Mapping[str, str],
+    injected: Mapping[str, str],
 ) -> ExitCode:
     """Talk with an agent, line by line; works in a pipe.
 
@@ -53,7 +62,50 @@ def command(
     In a pipe each line is one message, and the verb ends with 4 when a person is needed.
     """
     out = output()
+    if plain or ax or (out.talks_with_person and os.environ.get("TERM", "") in ("", "dumb")):
+        return run_async(_plainly(out, ax, partner, variables, injected))
     return run_async(_chat(out, wait, partner, variables, injected))
+
+
+async def _plainly(
+    out: Output,
+    ax: bool,
+    word: str | None,
+    variables: Mapping[str, str],
+    injected: Mapping[str, str],
+) -> ExitCode:
+    async with reached() as (home, fleet):
+        partner = await named_partner(home, fleet, word, bool(variables or injected))
+        values: tuple[dict[str, object], dict[str, object]] = ({}, {})
+        if partner.agent is not None and (variables or injected):
+            values = checked_values(home, partner.agent, variables, injected)
+    return await talk_plainly(
+        out,
+        home,
+        ax=ax,
+        conversation=partner.conversation.id if partner.conversation is not None else "",
+        agent=partner.agent or "",
+        variables=values[0],
+        injected=values[1],
+    )
+
+
+async def named_partner(home: Home, fleet: Capuchin, word: str | None, has_values: bool) -> Partner:
+    """Whom `word` means; without one, the only agent.
+
+    Raises:
+        click.UsageError: there are several agents, or values were given for an open conversation.
+    """
+    if word is None:
+        agents = read_agents(home)
+        if len(agents) != 1:
+            names = ", ".join(agent.name for agent in agents) or "none"
+            raise click.UsageError(f"name the agent to talk with; agents here: {names}")
+        return Partner(agent=agents[0].name)
+    partner = await find_partner(home, fleet, word)
+    if partner.conversation is not None and has_values:
+        raise click.UsageError("--var and --set are for a new conversation only")
+    return partner
 
 
 async def _chat(
@@ -83,7 +135,7 @@ class _Chat:
         by = asserted_user()
         try:
             async with reached() as (home, fleet):
-                partner = await self._partner(home, fleet, word, bool(variables or injected))
+                partner = await named_partner(home, fleet, word, bool(variables or injected))
                 values: tuple[dict[str, object], dict[str, object]] = ({}, {})
                 if partner.agent is not None:
                     values = checked_values(home, partner.agent, variables, injected)
@@ -92,20 +144,6 @@ class _Chat:
             self._lines.close()
             if self._conversation is not None:
                 self._out.tell(f"go on with: capuchin chat {self._conversation.short_id}")
-
-    async def _partner(
-        self, home: Home, fleet: Capuchin, word: str | None, has_values: bool
-    ) -> Partner:
-        if word is None:
-            agents = read_agents(home)
-            if len(agents) != 1:
-                names = ", ".join(agent.name for agent in agents) or "none"
-                raise click.UsageError(f"name the agent to talk with; agents here: {names}")
-            return Partner(agent=agents[0].name)
-        partner = await find_partner(home, fleet, word)
-        if partner.conversation is not None and has_values:
-            raise click.UsageError("--var and --set are for a new conversation only")
-        return partner
 
     async def _talk(
         self,
@@ -164,7 +202,7 @@ class _Chat:
     async def _answered(self, conversation: Conversation, since: int) -> ExitCode | None:
         """Print what comes of a message; an exit code when the talk is over."""
         while True:
-            state = await conversation.settle()
+            state = await settled(self._out, conversation)
             events = tuple(await conversation.events(since))
             outcome = Outcome(state, events)
             if outcome.reply:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from capuchin_yaml.cli.changed_call import NO_CHANGE, Change
 from capuchin_yaml.cli.item_text import DIGEST_SHOWN
 from capuchin_yaml.cli.line_input import Lines
 from capuchin_yaml.cli.output import ExitCode, Output
@@ -95,6 +96,7 @@ async def decide(
     *,
     reason: str = "",
     result: str = "",
+    change: Change = NO_CHANGE,
     as_json: bool = False,
 ) -> ExitCode:
     """Send one decision and say how the item stands; a decision made before is told, not undone."""
@@ -111,6 +113,8 @@ async def decide(
         by=asserted_user(),
         reason=reason,
         result=result,
+        arguments=change.arguments,
+        grant=change.grant,
     )
     if as_json:
         out.answer_json(

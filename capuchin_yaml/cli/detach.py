@@ -25,6 +25,7 @@ def start_detached(out: Output, plan: Plan, paths: Sequence[Path]) -> ExitCode:
     command = [sys.executable, "-P", "-m", "capuchin_yaml.cli.app", "up", "--no-tui"]
     command += ["--report-fd", str(report_out), "--grace", f"{plan.grace_s:g}s"]
     command += ["--temporal-ui"] * plan.temporal_ui + ["--fast"] * plan.is_fast
+    command += ["--profile", plan.profile] if plan.profile is not None else []
     child = subprocess.Popen(
         [*command, "--", *(str(path) for path in paths)],
         stdin=subprocess.DEVNULL,

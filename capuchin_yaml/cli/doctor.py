@@ -41,18 +41,21 @@ class Finding:
 
 @click.command(cls=Verb)
 @options.paths
+@options.profile
 @options.as_json
-def command(paths: tuple[Path, ...], as_json: bool) -> ExitCode:
+def command(paths: tuple[Path, ...], profile: str | None, as_json: bool) -> ExitCode:
     """Say what is missing on this machine, and what to type.
 
     Looks at Python, Temporal, the agents and their packages, keys of models, the state folder,
     server, workers and retention. Changes nothing. Ends with 1 when something is missing.
     """
-    return run_async(_doctor(output(), paths, as_json))
+    return run_async(_doctor(output(), paths, profile, as_json))
 
 
-async def _doctor(out: Output, paths: tuple[Path, ...], as_json: bool) -> ExitCode:
-    findings = [*_machine(), _operator(), *_agents(paths or usual_paths())]
+async def _doctor(
+    out: Output, paths: tuple[Path, ...], profile: str | None, as_json: bool
+) -> ExitCode:
+    findings = [*_machine(), _operator(), *_agents(paths or usual_paths(), profile)]
     findings += [finding async for finding in _project()]
     if as_json:
         out.answer_json(
@@ -89,7 +92,7 @@ def _address() -> str:
     return os.environ.get("TEMPORAL_ADDRESS", "")
 
 
-def _agents(paths: tuple[Path, ...]) -> Iterator[Finding]:
+def _agents(paths: tuple[Path, ...], profile: str | None) -> Iterator[Finding]:
     from capuchin_yaml.compiler.load import compile_file, find_agents
     from capuchin_yaml.compiler.render import concise
     from capuchin_yaml.policy.sentence import policy_sentence
@@ -102,7 +105,7 @@ def _agents(paths: tuple[Path, ...]) -> Iterator[Finding]:
     if not files:
         yield Finding("agents", "note", "no agent files here; type: capuchin init")
     for path in files:
-        compiled = compile_file(path, registry)
+        compiled = compile_file(path, registry, profile=profile)
         for diagnostic in compiled.diagnostics:
             is_error = diagnostic.severity == "error"
             yield Finding("agents", "missing" if is_error else "note", concise(diagnostic))
@@ -112,7 +115,7 @@ def _agents(paths: tuple[Path, ...]) -> Iterator[Finding]:
         yield Finding("agents", "ok", f"{spec.name} {spec.version}: {policy_sentence(spec)}")
         for package in sorted({f"{t.distribution} {t.distribution_version}" for t in spec.tools}):
             yield Finding("packages", "ok", f"{package}, used by {spec.name}")
-        yield _model(spec.name, spec.model)
+        yield _model(spec)
         yield from _needs(spec, path)
 
 
@@ -124,7 +127,7 @@ def _needs(spec: AgentSpec, path: Path) -> Iterator[Finding]:
     wanted = ungranted(spec, path)
     if wanted:
         yield Finding("needs", "missing", wanted)
-    for name in sorted({need.variable for need in needs}):
+    for name in sorted({need.variable for need in needs if need.variable}):
         tools = ", ".join(need.tool for need in needs if need.variable == name)
         if os.environ.get(name) is None:
             text = f"{name} is not set; {spec.name} gives it to {tools}; type: export {name}=…"
@@ -133,9 +136,10 @@ def _needs(spec: AgentSpec, path: Path) -> Iterator[Finding]:
             yield Finding("needs", "ok", f"{name} is set; {spec.name} gives it to {tools}")
 
 
-def _model(name: str, model: str | None) -> Finding:
+def _model(spec: AgentSpec) -> Finding:
+    name, model = spec.name, spec.model
     try:
-        answering = answering_model(model)
+        answering = answering_model(model, settings=spec.model_settings)
     except CapuchinError as error:
         return Finding("model", "missing", f"{name}: {error}")
     if answering.notice:

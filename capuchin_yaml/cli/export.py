@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from capuchin_yaml.cli import options
 from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.cli.verb import Verb, output
 
@@ -22,19 +23,19 @@ from capuchin_yaml.cli.verb import Verb, output
     metavar="FILE",
     help="Write there instead of to stdout.",
 )
+@options.profile
 @click.option("--json", "as_json", is_flag=True, help="The listing is JSON anyway.")
-def command(path: Path, target: Path | None, as_json: bool) -> ExitCode:
+def command(path: Path, target: Path | None, profile: str | None, as_json: bool) -> ExitCode:
     """Write the marketplace listing of an agent.
 
     It holds identity, price, needs and risk, and never the prompt, tool config, addresses,
     defaults of variables or paths of this machine.
     """
     del as_json
-    from capuchin_yaml.cli.agents_on_disk import shown_problems
-    from capuchin_yaml.compiler.load import compile_file
+    from capuchin_yaml.cli.agents_on_disk import compile_agent, shown_problems
 
     out = output()
-    compiled = compile_file(path)
+    compiled = compile_agent(path, profile)
     if compiled.spec is None:
         out.tell_rendered(shown_problems(compiled))
         return ExitCode.REFUSED

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from capuchin_yaml.cli import options
+from capuchin_yaml.cli.changed_call import (
+    Change,
+    changed_arguments,
+    given_text,
+    tell_change,
+    wanted_grant,
+    written_text,
+)
 from capuchin_yaml.cli.clock import distance
 from capuchin_yaml.cli.decide import (
     decide,
@@ -15,6 +25,8 @@ from capuchin_yaml.cli.decide import (
     same_digest,
     typed_word,
 )
+from capuchin_yaml.cli.durations import DURATION
+from capuchin_yaml.cli.grants import list_grants, revoke_grant
 from capuchin_yaml.cli.item_text import MIN_DIGEST, arguments_json, item_json, print_item
 from capuchin_yaml.cli.output import ExitCode, Ink, Output
 from capuchin_yaml.cli.reached import reached
@@ -118,13 +130,49 @@ async def _show(out: Output, word: str, as_json: bool) -> ExitCode:
 @_item
 @_digest
 @options.reason
+@click.option(
+    "--args",
+    "given",
+    type=options.words,
+    metavar="JSON|@FILE",
+    help="Run it with these arguments instead.",
+)
+@click.option("--edit", is_flag=True, help="Change the arguments in $EDITOR first.")
+@click.option(
+    "--remember",
+    "scope",
+    type=click.Choice(("call", "tool")),
+    help="Allow this very call, or every call of the tool, beforehand in this conversation.",
+)
+@click.option("--times", type=click.IntRange(1, 1000), metavar="N", help="So many times more.")
+@click.option("--for", "lasting_s", type=DURATION, metavar="TIME", help="For so long.")
 @options.as_json
-def approve_command(item: str, digest: str | None, reason: str, as_json: bool) -> ExitCode:
-    """Let one call run.
+def approve_command(
+    item: str,
+    digest: str | None,
+    reason: str,
+    given: str | None,
+    edit: bool,
+    scope: str | None,
+    times: int | None,
+    lasting_s: float | None,
+    as_json: bool,
+) -> ExitCode:
+    """Let one call run, as it is or with other arguments.
 
-    Without --digest the item is shown whole on a terminal and the word approve is asked for.
+    Without --digest the item is shown whole on a terminal, with what you changed, and the word
+    approve is asked for. --remember needs --times or --for: what is allowed beforehand ends.
     """
-    return _decide_approval("approve", item, digest, reason, as_json)
+    if edit and given is not None:
+        raise click.UsageError("--edit and --args say the same thing twice; take one")
+    if scope is not None and (edit or given is not None):
+        raise click.UsageError("--remember goes with the call as the model wrote it")
+    if edit and not output().talks_with_person:
+        raise click.UsageError("--edit needs a terminal; use --args")
+    rule = wanted_grant(scope, times, lasting_s)
+    text = None if given is None else given_text(given)
+    wish = _Wish(text, edit, None if rule is None else rule.to_json())
+    return _decide_approval("approve", item, digest, reason, as_json, wish)
 
 
 @command.command("deny")
@@ -140,30 +188,73 @@ def deny_command(item: str, digest: str | None, reason: str, as_json: bool) -> E
     return _decide_approval("deny", item, digest, reason, as_json)
 
 
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What shall go with an approve, as asked for."""
+
+    text: str | None = None
+    edit: bool = False
+    grant: Mapping[str, JsonValue] | None = None
+
+
 def _decide_approval(
-    choice: Choice, word: str, digest: str | None, reason: str, as_json: bool
+    choice: Choice,
+    word: str,
+    digest: str | None,
+    reason: str,
+    as_json: bool,
+    wish: _Wish = _Wish(),  # it is frozen
 ) -> ExitCode:
     out = output()
     if digest is None and not out.talks_with_person:
         raise click.UsageError(
             f"{choice} needs --digest D where no terminal is; type: capuchin inbox show {word}"
         )
-    return run_async(_settle_approval(out, choice, word, digest, reason, as_json))
+    return run_async(_settle_approval(out, choice, word, digest, reason, as_json, wish))
 
 
 async def _settle_approval(
-    out: Output, choice: Choice, word: str, digest: str | None, reason: str, as_json: bool
+    out: Output,
+    choice: Choice,
+    word: str,
+    digest: str | None,
+    reason: str,
+    as_json: bool,
+    wish: _Wish,
 ) -> ExitCode:
     async with reached() as (_home, fleet):
         found = await find_item(fleet, word)
+        change = Change(grant=wish.grant)
         if digest is not None:
             same_digest(found.item, digest)
-        elif found.decided is None:
+        if found.decided is None and (wish.edit or wish.text is not None):
+            text = written_text(found.item) if wish.text is None else wish.text
+            change = Change(await changed_arguments(found.conversation, found.item, text))
+        if digest is None and found.decided is None:
             print_item(out, found.item, to_stderr=True)
+            tell_change(out, found.item, change)
             if await typed_word(out, f"type {choice} to {choice} this: ") != choice:
                 out.fail("nothing was decided")
                 return ExitCode.REFUSED
-        return await decide(out, found, choice, reason=reason, as_json=as_json)
+        final: Choice = "edit" if change.arguments else choice
+        return await decide(out, found, final, reason=reason, change=change, as_json=as_json)
+
+
+@command.command("grants")
+@click.argument("conversation", required=False, metavar="[CONVERSATION]")
+@options.limit(50)
+@options.as_json
+def grants_command(conversation: str | None, limit: int, as_json: bool) -> ExitCode:
+    """List what is allowed beforehand, in one conversation or in every open one."""
+    return run_async(list_grants(output(), conversation, limit, as_json))
+
+
+@command.command("revoke")
+@click.argument("grant", metavar="GRANT")
+@options.as_json
+def revoke_command(grant: str, as_json: bool) -> ExitCode:
+    """Take back what was allowed beforehand; calls that ran by it are not undone."""
+    return run_async(revoke_grant(output(), grant, as_json))
 
 
 @command.command("answer")

@@ -55,10 +55,11 @@ class Lines:
         while not self._lines.empty():
             self._lines.get_nowait()
             self._is_reading = False
-        with contextlib.suppress(ImportError, OSError, ValueError):
-            import termios
+        if is_terminal(sys.stdin):
+            with contextlib.suppress(ImportError, OSError, ValueError):
+                import termios
 
-            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+                termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
     def close(self) -> None:
         """Give the terminal back as it was."""

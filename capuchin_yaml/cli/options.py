@@ -30,6 +30,11 @@ as_json = click.option(
 reason = click.option(
     "--reason", type=words, default="", metavar="TEXT", help="Why; the agent reads it."
 )
+profile = click.option(
+    "--profile",
+    metavar="NAME",
+    help="Take the agents with this profile, where they have it.",
+)
 paths = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 
 

@@ -161,6 +161,11 @@ class Output:
         """Show a prompt on stderr and leave the cursor behind it."""
         self._tell(_ink(parts, self._err_colours))
 
+    def ring(self) -> None:
+        """Ring the terminal's bell, where a person is."""
+        if is_terminal(self._stderr):
+            self._tell("\a")
+
     def warn(self, text: str) -> None:
         """Say something that a person should know before going on."""
         self.tell(Ink("warning: ", "yellow"), text)

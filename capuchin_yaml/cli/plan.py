@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from capuchin_yaml.cli import options
-from capuchin_yaml.cli.agents_on_disk import shown_problems
+from capuchin_yaml.cli.agents_on_disk import compile_agent, shown_problems
 from capuchin_yaml.cli.output import Colour, ExitCode, Ink, Output
 from capuchin_yaml.cli.verb import Verb, output
-from capuchin_yaml.spec import AgentSpec, JsonValue
+from capuchin_yaml.spec import AgentSpec, BudgetSpec, JsonValue
 
 if TYPE_CHECKING:
     from capuchin_yaml.compiler.load import Compiled
     from capuchin_yaml.compiler.operator_config import OperatorConfig
+    from capuchin_yaml.diagnostics import Span
     from capuchin_yaml.policy.compare import Change
     from capuchin_yaml.policy.plan import Cap, Clause, ToolPlan
 
-GIT_S = 30.0
 _COURSES: tuple[tuple[str, str, Colour], ...] = (
     ("runs", "runs alone", "yellow"),
     ("depends", "depends on a rule", "cyan"),
@@ -43,25 +42,25 @@ _KINDS: dict[str, tuple[str, Colour]] = {
     metavar="OLD",
     help="Say what changed since this file, or since this git revision of the same file.",
 )
+@options.profile
 @options.as_json
-def command(path: Path, against: str | None, as_json: bool) -> ExitCode:
+def command(path: Path, against: str | None, profile: str | None, as_json: bool) -> ExitCode:
     """Say what an agent may do: what runs alone, what asks, what is never done.
 
     The operator's floor of this machine counts. With --against, what lets more happen than before
     is shown first.
     """
-    from capuchin_yaml.compiler.load import compile_file
     from capuchin_yaml.compiler.operator_config import read_operator_config
     from capuchin_yaml.policy.compare import changes
 
     out = output()
-    compiled = compile_file(path)
+    compiled = compile_agent(path, profile)
     if compiled.spec is None:
         out.tell_rendered(shown_problems(compiled))
         return ExitCode.REFUSED
     changed: tuple[Change, ...] | None = None
     if against is not None:
-        old = _old(path, against)
+        old = _old(path, against, profile)
         if old.spec is None:
             out.tell_rendered(shown_problems(old))
             out.fail(f"{against} does not compile, so there is nothing to compare with")
@@ -77,34 +76,42 @@ def command(path: Path, against: str | None, as_json: bool) -> ExitCode:
     return ExitCode.DONE
 
 
-def _old(path: Path, against: str) -> Compiled:
+def _old(path: Path, against: str, profile: str | None) -> Compiled:
     """The definition to compare with: a file, else the same file at a git revision.
+
+    A profile that it did not have yet is left out.
 
     Raises:
         click.BadParameter: it is neither.
     """
-    from capuchin_yaml.compiler.load import compile_bytes, compile_file
+    from capuchin_yaml.compiler.load import compile_file
 
-    if Path(against).is_file():
-        return compile_file(Path(against))
+    old = Path(against)
+    if not old.is_file():
+        return _at_revision(path, against, profile)
+    compiled = compile_file(old, profile=profile)
+    has_it = profile is None or profile in compiled.profiles
+    return compiled if has_it else compile_file(old)
+
+
+def _at_revision(path: Path, revision: str, profile: str | None) -> Compiled:
+    from capuchin_yaml.cli.git_folder import GitFolder
+    from capuchin_yaml.compiler.load import compile_bytes
+
     hint = "'--against'"
-    if against.startswith("-"):
-        raise click.BadParameter(f"{against!r} is no file and no git revision", param_hint=hint)
-    # Why the `./`: git then takes the name from the folder that -C names.
-    asked = ["git", "-C", str(path.parent), "show", f"{against}:./{path.name}"]
+    if revision.startswith("-"):
+        raise click.BadParameter(f"{revision!r} is no file and no git revision", param_hint=hint)
+    folder = GitFolder(path.parent, revision)
     try:
-        done = subprocess.run(asked, capture_output=True, timeout=GIT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        data = folder.read(path)
+    except OSError as error:
         raise click.BadParameter(
-            f"{against!r} is no file, and git cannot be asked: {error}", param_hint=hint
+            f"{revision!r} is no file, and as a git revision: {error.strerror}", param_hint=hint
         ) from None
-    if done.returncode:
-        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        said = lines[0] if lines else "git said nothing"
-        raise click.BadParameter(
-            f"{against!r} is no file, and as a git revision: {said}", param_hint=hint
-        )
-    return compile_bytes(done.stdout, path)
+    compiled = compile_bytes(data, path, profile=profile, folder=folder)
+    if profile is not None and profile not in compiled.profiles:
+        return compile_bytes(data, path, folder=folder)
+    return compiled
 
 
 def _print_changes(out: Output, against: str, changed: tuple[Change, ...]) -> None:
@@ -130,6 +137,10 @@ def _print(out: Output, compiled: Compiled, spec: AgentSpec, operator: OperatorC
         f"{spec.limits.max_steps} model calls and {spec.limits.max_tool_calls} tool calls, "
         "then a person says whether it goes on"
     )
+    for choice in spec.model_settings.fallback:
+        out.answer(f"  while it cannot answer, {choice.name} is asked")
+    if spec.budget is not None:
+        out.answer(f"  a budget of {_budget(spec.budget)} is recorded, and not kept yet")
     out.answer(f"  an approval {_waiting(spec)}")
     needs = needs_of(spec)
     granted = is_granted(spec.name, needs, operator.grants)
@@ -171,24 +182,22 @@ def _clause(compiled: Compiled, clause: Clause) -> str:
     words = {"allow": "runs", "ask": "asks", "deny": "refused"}[clause.answer]
     when = f" when {' '.join(clause.when.split())}" if clause.when else ""
     source = clause.source
-    line = rule_line(compiled, source)
-    if line is not None:
-        source = f"{source}, line {line}"
+    place = rule_place(compiled, source)
+    if place is not None:
+        where = "" if place.path == str(compiled.path) else f" of {place.path}"
+        source = f"{source}, line {place.line}{where}"
     elif source.startswith("floor"):
         source = f"{source} of the operator"
     reason = f": {clause.reason}" if clause.reason else ""
     return f"{words}{when} ({source}){reason}"
 
 
-def rule_line(compiled: Compiled, source: str) -> int | None:
-    """The line of `rule 2` in the agent's file; None for anything else that decides."""
-    from capuchin_yaml.compiler.document import read_document
-
+def rule_place(compiled: Compiled, source: str) -> Span | None:
+    """Where `rule 2` stands; None for anything else that decides."""
     kind, _, place = source.partition(" ")
-    if kind != "rule" or not place.isdigit():
+    if kind != "rule" or not place.isdigit() or compiled.document is None:
         return None
-    document = read_document(str(compiled.path), compiled.source.encode())
-    return document.value_span(("approval", "rules", int(place) - 1)).line
+    return compiled.document.value_span(("approval", "rules", int(place) - 1))
 
 
 def _cap(cap: Cap) -> str:
@@ -210,6 +219,13 @@ def _waiting(spec: AgentSpec) -> str:
     then = {"deny": "is refused", "wait": "waits on", "close": "ends the conversation"}
     then["escalate"] = f"for {approval.escalate_to} as well, then is refused"
     return f"waits {_duration(approval.timeout_s)} for {who}, then {then[approval.on_timeout]}"
+
+
+def _budget(budget: BudgetSpec) -> str:
+    parts = [f"${budget.max_usd}"] if budget.max_usd is not None else []
+    parts += [f"{budget.max_tokens} tokens"] if budget.max_tokens is not None else []
+    then = {"ask": "then a person says", "stop": "then it stops", "warn": "then it warns"}
+    return f"{' and '.join(parts)} per {budget.per}, {then[budget.on_exceed]}"
 
 
 def _duration(seconds: float) -> str:
@@ -234,6 +250,8 @@ def _json(
         "definition_hash": spec.definition_hash,
         "sentence": policy_sentence(spec),
         "model": spec.model,
+        "fallback": [choice.name for choice in spec.model_settings.fallback],
+        "budget": spec.to_json().get("budget"),
         "limits": spec.to_json()["limits"],
         "approval": {"timeout_s": spec.approval.timeout_s, "on_timeout": spec.approval.on_timeout},
         "tools": [{"v": 1, **tool_plan_json(p)} for p in tool_plans(spec, operator.floor)],

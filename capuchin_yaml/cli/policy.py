@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from capuchin_yaml.cli import options
-from capuchin_yaml.cli.agents_on_disk import shown_problems
+from capuchin_yaml.cli.agents_on_disk import compile_agent, shown_problems
 from capuchin_yaml.cli.output import Colour, ExitCode, Ink, Output
 from capuchin_yaml.cli.verb import VerbGroup, output
 from capuchin_yaml.spec import AgentSpec, JsonValue
@@ -34,8 +34,9 @@ def command() -> None:
 
 @command.command("test")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@options.profile
 @options.as_json
-def test_command(files: tuple[Path, ...], as_json: bool) -> ExitCode:
+def test_command(files: tuple[Path, ...], profile: str | None, as_json: bool) -> ExitCode:
     """Judge the calls of policy test files and compare the verdicts.
 
     FILES are `*.policy.yaml` files. The operator's floor is left out, so the outcome is the same
@@ -44,7 +45,7 @@ def test_command(files: tuple[Path, ...], as_json: bool) -> ExitCode:
     from capuchin_yaml.compiler.policy_cases import run_policy_test
 
     out = output()
-    tests = [run_policy_test(path) for path in files]
+    tests = [run_policy_test(path, profile=profile) for path in files]
     if as_json:
         out.answer_json({"v": 1, "passed": all(t.passed for t in tests), "files": _files(tests)})
     else:
@@ -61,6 +62,7 @@ def test_command(files: tuple[Path, ...], as_json: bool) -> ExitCode:
 @options.start_values
 @click.option("--calls", type=click.IntRange(0), default=0, help="Calls of this tool so far.")
 @click.option("--untrusted", is_flag=True, help="The model has read what a tool returned.")
+@options.profile
 @options.as_json
 def explain_command(
     path: Path,
@@ -70,6 +72,7 @@ def explain_command(
     injected: dict[str, JsonValue],
     calls: int,
     untrusted: bool,
+    profile: str | None,
     as_json: bool,
 ) -> ExitCode:
     """Say what would become of one call, and why.
@@ -77,10 +80,8 @@ def explain_command(
     TOOL is an alias or an identity, ARGS the arguments as JSON. The operator's floor of this
     machine counts.
     """
-    from capuchin_yaml.compiler.load import compile_file
-
     out = output()
-    compiled = compile_file(path)
+    compiled = compile_agent(path, profile)
     if compiled.spec is None:
         out.tell_rendered(shown_problems(compiled))
         return ExitCode.REFUSED
@@ -140,24 +141,25 @@ def _verdict(
 
 
 def _verdict_json(compiled: Compiled, verdict: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    from capuchin_yaml.cli.plan import rule_line
+    from capuchin_yaml.cli.plan import rule_place
 
+    place = rule_place(compiled, str(verdict["decided_by"]))
     keys = ("tool", "verdict", "decided_by", "reason", "arguments", "sources")
     return {
         **{key: verdict[key] for key in keys},
-        "path": str(compiled.path),
-        "line": rule_line(compiled, str(verdict["decided_by"])),
+        "path": place.path if place is not None else str(compiled.path),
+        "line": place.line if place is not None else None,
     }
 
 
 def _print_verdict(out: Output, compiled: Compiled, verdict: dict[str, JsonValue]) -> None:
-    from capuchin_yaml.cli.plan import rule_line
+    from capuchin_yaml.cli.plan import rule_place
 
     word = str(verdict["verdict"])
     out.answer(Ink(word, _COLOURS[word]), f": {verdict['tool']} {verdict['arguments']}".rstrip())
     source = str(verdict["decided_by"])
-    line = rule_line(compiled, source)
-    where = f"{source} ({compiled.path}:{line})" if line is not None else source
+    place = rule_place(compiled, source)
+    where = f"{source} ({place.path}:{place.line})" if place is not None else source
     out.answer(f"  decided by {where}: {verdict['reason']}")
     for said in verdict["sources"]:
         if said["source"] != source:

@@ -33,6 +33,7 @@ class Reloader:
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
         self._find = supervisor.plan.find
+        self._profile = supervisor.plan.profile
         # Why before the first compile: a change that comes while everything starts counts too.
         self._agents = marks(self._files())
         self._roots: tuple[Path, ...] = ()
@@ -48,7 +49,7 @@ class Reloader:
         Raises:
             WorkerUnavailable: the worker process ended under it.
         """
-        agents, roots = read_compiled(await worker.compile(self._find))
+        agents, roots = read_compiled(await worker.compile(self._find, self._profile))
         self._set_roots(roots)
         self._parts = _parts(agents)
         self._agents |= marks(self._parts)
@@ -101,7 +102,7 @@ class Reloader:
         worker = self._supervisor.worker
         if worker is None:
             return
-        agents, roots = read_compiled(await worker.compile(self._find))
+        agents, roots = read_compiled(await worker.compile(self._find, self._profile))
         self._parts = _parts(agents)
         step = next_roster(self._supervisor.roster, agents, self._accepted)
         await self._supervisor.adopt(step.roster)
@@ -117,7 +118,7 @@ class Reloader:
         spare = await self._supervisor.spare_worker()
         taken = False
         try:
-            agents, roots = read_compiled(await spare.compile(self._find))
+            agents, roots = read_compiled(await spare.compile(self._find, self._profile))
             step = next_roster(self._supervisor.roster, agents, self._accepted)
             if step.broke:
                 self._say((), step.warnings)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from capuchin_yaml.cli.agents_file import KnownAgent
 from capuchin_yaml.policy.gating import loosened
 from capuchin_yaml.policy.sentence import policy_sentence
-from capuchin_yaml.spec import AgentSpec, JsonValue
+from capuchin_yaml.spec import AgentSpec, JsonValue, ModelSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,9 @@ class Serving:
     def to_json(self) -> dict[str, JsonValue]:
         """What the worker needs to run it."""
         # Why in the spec: each conversation pins its model, and the next start may have a key.
-        spec = replace(self.spec, model=self.model) if self.is_stand_in else self.spec
+        spec = self.spec
+        if self.is_stand_in:
+            spec = replace(spec, model=self.model, model_settings=ModelSettings())
         return {"path": str(self.path), "spec": spec.to_json()}
 
     def for_others(self) -> KnownAgent:

@@ -17,6 +17,7 @@ from capuchin_yaml.cli.talking import (
     checked_text,
     checked_values,
     find_partner,
+    settled,
     tell_paused,
     tell_person_needed,
     tell_rehearsal,
@@ -79,7 +80,7 @@ async def _send(
             since = 0
             if not as_json:
                 out.tell(f"conversation {conversation.id}")
-        state = await conversation.settle()
+        state = await settled(out, conversation)
         outcome = Outcome(state, tuple(await conversation.events(since)))
     _print(out, outcome, as_json)
     return outcome.exit_code

@@ -74,7 +74,8 @@ async def _show(out: Output, word: str, follow: bool, as_json: bool) -> ExitCode
         print_event(out, event)
         if out.reader_gone:
             break
-    out.tell(f"{state.conversation} is {state.status}")
+    detail = f": {state.detail}" if state.detail and state.paused is None else ""
+    out.tell(f"{state.conversation} is {state.status}{detail}")
     tell_person_needed(out, state.items)
     tell_paused(out, state)
     return ExitCode.DONE

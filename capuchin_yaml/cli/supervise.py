@@ -40,6 +40,8 @@ class Plan:
     home: Home
     find: tuple[Path, ...]
     """Files and folders as given; folders are looked through again at every change."""
+    profile: str | None = None
+    """Which of their profiles the agents are taken with."""
     temporal_ui: bool = False
     is_fast: bool = False
     grace_s: float = 10.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +12,7 @@ from capuchin_yaml.cli.agents_file import agent_named, no_such_name, read_agents
 from capuchin_yaml.cli.item_text import decide_commands
 from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.cli.talk_text import REHEARSAL, reply_text
-from capuchin_yaml.errors import ConversationNotFound, RequestRefused
+from capuchin_yaml.errors import CapuchinError, ConversationNotFound, RequestRefused
 from capuchin_yaml.events import ConversationClosed, Event, TurnEnded, UsageRecorded
 from capuchin_yaml.items import Item
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from capuchin_yaml.client.conversation import Conversation
     from capuchin_yaml.client.fleet import Capuchin
     from capuchin_yaml.client.home import Home
+
+_LOOK_EVERY_S = 2.0
+"""How often a reply that does not come is looked into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +134,26 @@ def checked_text(text: str) -> str:
     except UnicodeEncodeError:
         raise RequestRefused("the message is not UTF-8; nothing was sent") from None
     return text
+
+
+async def settled(out: Output, conversation: Conversation) -> ConversationState:
+    """The state once nothing goes on without a person; stderr says what a provider holds up.
+
+    Raises:
+        WorkerUnavailable, ConversationNotFound, ServerUnavailable: as the names say.
+    """
+    waiting, told = asyncio.ensure_future(conversation.settle()), 0
+    try:
+        while not (await asyncio.wait({waiting}, timeout=_LOOK_EVERY_S))[0]:
+            with contextlib.suppress(CapuchinError):
+                partial = await conversation.partial()
+                if partial is not None and partial.held_up and partial.attempt != told:
+                    told = partial.attempt
+                    out.tell(f"the model cannot answer now; {partial.held_up}")
+        return waiting.result()
+    finally:
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
 
 
 def tell_person_needed(out: Output, items: Sequence[Item]) -> None:

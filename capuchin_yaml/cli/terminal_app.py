@@ -14,18 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from capuchin_yaml.cli.logs import start_logs
 from capuchin_yaml.cli.output import ExitCode, Output
-from capuchin_yaml.cli.reached import reach
 from capuchin_yaml.cli.stopping import stop_signals
 from capuchin_yaml.tui.app import CapuchinApp, tell_fault
 from capuchin_yaml.tui.notices import NoticeBoard, Option
 from capuchin_yaml.tui.terminal import sole_terminal
 
 if TYPE_CHECKING:
-    from capuchin_yaml.cli.agents_file import KnownAgent
     from capuchin_yaml.cli.supervise import Plan, Running, Supervisor
     from capuchin_yaml.client.home import Home
     from capuchin_yaml.tui.gateway import AgentCard, Gateway
-    from capuchin_yaml.tui.live import LiveGateway
 
 logger = logging.getLogger("capuchin_yaml.up")
 _ANSWERS = (
@@ -81,6 +78,8 @@ class UpBeside:
 
     def cards(self) -> Sequence[AgentCard]:
         """The agents that can be started now."""
+        from capuchin_yaml.cli.live_gateway import card
+
         supervisor = self._supervisor
         roster = {} if supervisor is None else supervisor.roster
         return [card(serving.for_others()) for serving in roster.values()]
@@ -157,10 +156,11 @@ def open_tui(home: Home, *, is_read_only: bool = False, is_visit: bool = False) 
 
     async def connect() -> Gateway:
         from capuchin_yaml.cli.agents_file import read_agents
+        from capuchin_yaml.cli.live_gateway import card, live_gateway
         from capuchin_yaml.tui.read_only import read_only
 
         program = "web" if is_visit else "tui"
-        found = await _gateway(home, lambda: [card(a) for a in read_agents(home)], program)
+        found = await live_gateway(home, lambda: [card(a) for a in read_agents(home)], program)
         return read_only(found) if is_read_only else found
 
     app = partial(CapuchinApp, home=None if is_visit else home.path, is_read_only=is_read_only)
@@ -174,8 +174,10 @@ def up_with_tui(out: Output, plan: Plan) -> ExitCode:
     up = UpBeside(plan, board)
 
     async def connect() -> Gateway:
+        from capuchin_yaml.cli.live_gateway import live_gateway
+
         await asyncio.wrap_future(up.ready)
-        return await _gateway(plan.home, up.cards)
+        return await live_gateway(plan.home, up.cards)
 
     up.begin()
     try:
@@ -187,32 +189,6 @@ def up_with_tui(out: Output, plan: Plan) -> ExitCode:
     if up.ready.done() and not up.ready.cancelled() and (error := up.ready.exception()):
         raise error
     return code
-
-
-def card(agent: KnownAgent) -> AgentCard:
-    """An agent as the TUI lists it."""
-    from capuchin_yaml.tui.gateway import AgentCard
-
-    return AgentCard(
-        name=agent.name,
-        version=agent.version,
-        description=agent.description,
-        model=agent.model,
-        policy=agent.sentence,
-        variables=agent.variables,
-        injected=agent.injected,
-        problem=agent.problem,
-    )
-
-
-async def _gateway(
-    home: Home, cards: Callable[[], Sequence[AgentCard]], program: str = "tui"
-) -> LiveGateway:
-    from capuchin_yaml.client.identity import asserted_user
-    from capuchin_yaml.tui.live import LiveGateway
-
-    fleet = await reach(home, program=program)
-    return LiveGateway(fleet, user=asserted_user(), agents=cards)
 
 
 def _show(

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 @click.command(cls=Verb)
 @options.paths
 @click.option("--yes", is_flag=True, help="Grant without asking.")
+@options.profile
 @options.as_json
-def command(paths: tuple[Path, ...], yes: bool, as_json: bool) -> ExitCode:
+def command(paths: tuple[Path, ...], yes: bool, profile: str | None, as_json: bool) -> ExitCode:
     """Show what agents need beyond themselves, and grant it.
 
-    A need is a variable of the environment that a tool is to get. Grants are kept in the
+    A need is a variable of the environment that a tool or the model is to get, or an address that
+    the model is asked at. Grants are kept in the
     operator's config of this machine, for exactly these needs: a file that wants more, or
     something else, is asked about again.
     """
@@ -39,7 +41,7 @@ def command(paths: tuple[Path, ...], yes: bool, as_json: bool) -> ExitCode:
     find = paths or usual_paths()
     if not find:
         raise click.UsageError("no agent.yaml and no agents/ here; name a file or a folder")
-    files = [file_needs(path) for path in find_agents(find)]
+    files = [file_needs(path, profile) for path in find_agents(find)]
     if as_json:
         grants = read_operator_config().grants
         out.answer_json([_json(one, grants) for one in files])
@@ -92,6 +94,9 @@ def _json(one: FileNeeds, grants: tuple[Grant, ...]) -> dict[str, JsonValue]:
         "v": 1,
         "path": str(one.path),
         "agent": one.agent,
-        "needs": [{"v": 1, "variable": need.variable, "tool": need.tool} for need in one.needs],
+        "needs": [
+            {"v": 1, "variable": n.variable or None, "tool": n.tool, "address": n.address or None}
+            for n in one.needs
+        ],
         "granted": one.is_granted(grants),
     }

@@ -9,8 +9,9 @@ import click
 
 from capuchin_yaml.cli.options import words
 from capuchin_yaml.cli.output import ExitCode, is_terminal
+from capuchin_yaml.cli.plain import plain_options, talk_plainly
 from capuchin_yaml.cli.reached import found_home
-from capuchin_yaml.cli.verb import Verb, output
+from capuchin_yaml.cli.verb import Verb, output, run_async
 from capuchin_yaml.errors import ServerUnavailable
 
 
@@ -32,7 +33,10 @@ from capuchin_yaml.errors import ServerUnavailable
     "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port of the web server."
 )
 @click.option("--web-visit", is_flag=True, hidden=True)
+@plain_options
 def command(
+    plain: bool,
+    ax: bool,
     read_only: bool,
     web: bool,
     web_approve: bool,
@@ -40,11 +44,16 @@ def command(
     port: int,
     web_visit: bool,
 ) -> ExitCode:
-    """Open the TUI on the running server."""
+    """Open the TUI on the running server.
+
+    Without a terminal that can draw it is the plain mode: lines in, labelled lines out. In a pipe
+    it ends with 4 when a person is needed.
+    """
     if not web and (web_approve or people or port):
         raise click.UsageError("--web-approve, --web-user and --port go with --web")
-    if not web and not web_visit:
-        require_terminal()
+    is_plain = not web and not web_visit and (plain or ax or not has_terminal())
+    if is_plain and read_only:
+        raise click.UsageError("--read-only needs the TUI; `capuchin show` only looks, too")
     home = found_home()
     if not home.exists and not os.environ.get("CAPUCHIN_KEY_FILE"):
         # Why: without a key nothing can be read, so the screen could only stay empty.
@@ -53,22 +62,11 @@ def command(
         from capuchin_yaml.cli.web import serve
 
         return serve(output(), people, port=port, may_change=web_approve and not read_only)
+    if is_plain:
+        return run_async(talk_plainly(output(), home, ax=ax))
     from capuchin_yaml.cli.terminal_app import open_tui
 
     return open_tui(home, is_read_only=read_only, is_visit=web_visit)
-
-
-def require_terminal() -> None:
-    """Refuse at once where the TUI would hang or paint garbage.
-
-    Raises:
-        click.UsageError: no terminal, or one that cannot move its cursor.
-    """
-    if not has_terminal():
-        raise click.UsageError(
-            "the TUI needs a terminal; without one type: capuchin chat, capuchin send, "
-            "capuchin inbox"
-        )
 
 
 def has_terminal() -> bool:

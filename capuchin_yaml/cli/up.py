@@ -19,6 +19,7 @@ GRACE_S = 10.0
 
 @click.command(cls=Verb)
 @options.paths
+@options.profile
 @click.option("--no-tui", is_flag=True, help="Log instead of opening the TUI.")
 @click.option("--detach", is_flag=True, help="Leave all running, for `capuchin down`.")
 @click.option(
@@ -39,6 +40,7 @@ GRACE_S = 10.0
 @click.option("--report-fd", type=int, hidden=True)
 def command(
     paths: tuple[Path, ...],
+    profile: str | None,
     no_tui: bool,
     detach: bool,
     temporal_ui: bool,
@@ -52,7 +54,7 @@ def command(
     in ./agents/. Changed files are taken up while it runs. Without a terminal it logs.
     """
     out = output()
-    plan = make_plan(paths, temporal_ui=temporal_ui, is_fast=fast, grace_s=grace_s)
+    plan = make_plan(paths, profile=profile, temporal_ui=temporal_ui, is_fast=fast, grace_s=grace_s)
     if report_fd is None and out.talks_with_person:
         _ask_for_grants(out, plan)
     if detach:
@@ -79,13 +81,20 @@ def _ask_for_grants(out: Output, plan: Plan) -> None:
     from capuchin_yaml.compiler.operator_config import read_operator_config
 
     grants = read_operator_config().grants
-    files = [file_needs(path) for path in find_agents(plan.find)]
+    files = [file_needs(path, plan.profile) for path in find_agents(plan.find)]
     ungranted = [one for one in files if not one.is_granted(grants)]
     if ungranted:
         ask_for_grants(out, ungranted, out.tell)
 
 
-def make_plan(paths: tuple[Path, ...], *, temporal_ui: bool, is_fast: bool, grace_s: float) -> Plan:
+def make_plan(
+    paths: tuple[Path, ...],
+    *,
+    temporal_ui: bool,
+    is_fast: bool,
+    grace_s: float,
+    profile: str | None = None,
+) -> Plan:
     """What to run, and where its state is.
 
     Raises:
@@ -103,6 +112,7 @@ def make_plan(paths: tuple[Path, ...], *, temporal_ui: bool, is_fast: bool, grac
         home=home,
         # Relative names stay short in messages; the worker process has the same current folder.
         find=find,
+        profile=profile,
         temporal_ui=temporal_ui,
         is_fast=is_fast,
         grace_s=grace_s,

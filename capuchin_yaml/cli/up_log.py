@@ -109,7 +109,10 @@ def tell_roster(face: Face, roster: Roster) -> None:
         face.news(f"{name} {public.version}, model {public.model}: {public.sentence}")
     rehearsed = [name for name, serving in roster.items() if serving.model == REHEARSAL]
     if rehearsed:
-        reasons = {answering_model(s.spec.model).notice for s in roster.values()} - {""}
+        reasons = {
+            answering_model(s.spec.model, settings=s.spec.model_settings).notice
+            for s in roster.values()
+        } - {""}
         why = "; ".join(sorted(reasons)) or "no model is named"
         face.warn(
             f"rehearsal answers for {', '.join(rehearsed)}: no model is asked ({why}). "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from capuchin_yaml.cli import options
 from capuchin_yaml.cli.agents_on_disk import compile_agents, shown_problems, ungranted
 from capuchin_yaml.cli.answering_model import FORCED, answering_model
 from capuchin_yaml.cli.durations import DURATION
@@ -42,21 +43,24 @@ REPORT_S = 1.0
     metavar="TIME",
     help="How long running calls may take once it is told to stop.",
 )
-def command(paths: tuple[Path, ...], grace_s: float) -> ExitCode:
+@options.profile
+def command(paths: tuple[Path, ...], grace_s: float, profile: str | None) -> ExitCode:
     """Run a worker alone, for a real cluster.
 
     The server is the one that TEMPORAL_ADDRESS or a temporal.toml profile names, else this
     project's own. SIGTERM and Ctrl-C let running calls finish; once more ends it at once. A
     worker never rehearses: without the key of a model it does not start.
     """
-    return run_async(_worker(output(), paths, grace_s))
+    return run_async(_worker(output(), paths, grace_s, profile))
 
 
-async def _worker(out: Output, paths: tuple[Path, ...], grace_s: float) -> ExitCode:
+async def _worker(
+    out: Output, paths: tuple[Path, ...], grace_s: float, profile: str | None
+) -> ExitCode:
     from capuchin_yaml.tools.registry import Registry
 
     registry = Registry.installed()
-    roster = _roster(out, paths, registry)
+    roster = _roster(out, paths, registry, profile)
     if roster is None or not _has_models(out, roster):
         return ExitCode.REFUSED
     home = home_of(paths).open(create=True)
@@ -65,8 +69,10 @@ async def _worker(out: Output, paths: tuple[Path, ...], grace_s: float) -> ExitC
     return await _serve(out, home, roster, registry, grace_s)
 
 
-def _roster(out: Output, paths: tuple[Path, ...], registry: Registry) -> Roster | None:
-    compiled = compile_agents(paths, registry)
+def _roster(
+    out: Output, paths: tuple[Path, ...], registry: Registry, profile: str | None
+) -> Roster | None:
+    compiled = compile_agents(paths, registry, profile)
     for one in compiled:
         out.tell_rendered(shown_problems(one))
     if any(one.spec is None for one in compiled):
@@ -86,7 +92,7 @@ def _has_models(out: Output, roster: Roster) -> bool:
     is_complete = True
     for name, serving in roster.items():
         try:
-            model = answering_model(serving.spec.model)
+            model = answering_model(serving.spec.model, settings=serving.spec.model_settings)
         except ModelRejected as error:
             out.fail(f"{name}: {error}")
             is_complete = False

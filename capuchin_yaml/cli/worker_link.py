@@ -5,7 +5,7 @@ worker is a session of its own: Ctrl-C in the terminal reaches `up` alone, and w
 started can be ended with it.
 
 To the worker              | answered with
-`compile {paths}`          | `compiled {results, roots}`
+`compile {paths, profile}` | `compiled {results, roots}`
 `adopt {agents}`           | `adopted`
 `serve {home, ...}`        | `polling`
 `retire {grace_s}`         | nothing: the process ends after its last call, or after `grace_s`
@@ -86,9 +86,10 @@ class WorkerChild:
         """Whether the process is gone."""
         return self._process.returncode is not None
 
-    async def compile(self, paths: Sequence[Path]) -> Message:
+    async def compile(self, paths: Sequence[Path], profile: str | None = None) -> Message:
         """Have the files read by the code that would run them."""
-        return await self._call({"do": "compile", "paths": [str(path) for path in paths]})
+        named = [str(path) for path in paths]
+        return await self._call({"do": "compile", "paths": named, "profile": profile})
 
     async def adopt(self, agents: Mapping[str, JsonValue]) -> None:
         """Make these the agents of new conversations."""

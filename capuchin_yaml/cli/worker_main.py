@@ -86,7 +86,9 @@ class WorkerProcess:
     async def _obey(self, message: Message) -> Message:
         match message["do"]:
             case "compile":
-                return await asyncio.to_thread(self._compile, message["paths"])
+                return await asyncio.to_thread(
+                    self._compile, message["paths"], message.get("profile")
+                )
             case "adopt":
                 swap(self._table, message["agents"])
                 return {"event": "adopted"}
@@ -97,8 +99,8 @@ class WorkerProcess:
             case other:
                 raise ValueError(f"unknown command {other!r}")
 
-    def _compile(self, paths: list[str]) -> Message:
-        compiled = compile_agents([Path(path) for path in paths], self._registry)
+    def _compile(self, paths: list[str], profile: str | None) -> Message:
+        compiled = compile_agents([Path(path) for path in paths], self._registry, profile)
         specs = [c.spec for c in compiled if c.spec is not None]
         return {
             "event": "compiled",

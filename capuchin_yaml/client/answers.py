@@ -93,6 +93,25 @@ class QueuedMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """What a person allowed beforehand, in one conversation."""
+
+    id: str
+    scope: str
+    """`call`: the very same call; `tool`: every call of the tool."""
+    tool: str
+    arguments: str
+    """Canonical JSON text of the call, with the scope `call`."""
+    left: int | None
+    """Uses that remain; None is any number."""
+    until: str | None
+    """UTC, ISO 8601."""
+    by: str
+    at: str
+    """UTC, ISO 8601."""
+
+
+@dataclass(frozen=True, slots=True)
 class PinnedDefinition:
     """The definition that a conversation keeps to its end."""
 
@@ -116,6 +135,7 @@ class ConversationState:
     """The running turn; None while none runs."""
     queued: tuple[QueuedMessage, ...] = ()
     items: tuple[Item, ...] = ()
+    grants: tuple[Grant, ...] = ()
     definition: PinnedDefinition | None = None
     """None until the first step has pinned it."""
     usage: Usage = field(default_factory=Usage)
@@ -228,6 +248,8 @@ class Partial:
     offset: int
     """Where `tail` begins in the whole reply, in code points."""
     tail: str
+    held_up: str = ""
+    """Why the model is not writing now, and when it is asked again; empty while it writes."""
 
 
 def state_from_json(value: Mapping[str, Any]) -> ConversationState:
@@ -247,6 +269,7 @@ def state_from_json(value: Mapping[str, Any]) -> ConversationState:
             turn=value["turn"],
             queued=tuple(QueuedMessage(q["id"], q["text"], q["by"]) for q in value["queued"]),
             items=tuple(item_from_json(i) for i in value["items"]),
+            grants=tuple(_grant(g) for g in value.get("grants") or ()),
             definition=PinnedDefinition(
                 definition["version"], definition["hash"], definition["model"]
             )
@@ -332,6 +355,11 @@ def unverified_row(conversation: str, agent: str) -> InboxRow:
         then="wait",
         verified=False,
     )
+
+
+def _grant(value: Mapping[str, Any]) -> Grant:
+    fields: dict[str, Any] = {name: value.get(name) for name in Grant.__slots__}
+    return Grant(**fields)
 
 
 def _usage(value: Mapping[str, Any]) -> Usage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ from capuchin_yaml.client.answers import (
     state_from_json,
 )
 from capuchin_yaml.client.deletion import delete_conversation
-from capuchin_yaml.client.diagnosis import describe
+from capuchin_yaml.client.diagnosis import describe, held_up
 from capuchin_yaml.client.ids import agent_of, short_id
 from capuchin_yaml.client.link import Link
 from capuchin_yaml.client.queries import ask, pages
@@ -41,6 +41,7 @@ from capuchin_yaml.errors import ConversationBlocked
 from capuchin_yaml.events import ConversationStatus, Event, decode
 from capuchin_yaml.messages import TranscriptEntry, entry_from_json
 from capuchin_yaml.signed import statement_of
+from capuchin_yaml.spec import JsonValue
 
 _CHOICE_BYTES = 256
 _DIGEST_BYTES = 256
@@ -96,12 +97,17 @@ class Conversation:
         by: str,
         reason: str = "",
         result: str = "",
+        arguments: str = "",
+        grant: Mapping[str, JsonValue] | None = None,
         decision_id: str | None = None,
     ) -> DecisionAnswer:
         """Answer an item as it was shown; `digest` is the whole one of that revision.
 
-        An item that was decided before is no error: the answer has `accepted` false and tells
-        who decided and how. It is signed with the key of CAPUCHIN_SIGNING_KEY, if that is set.
+        `arguments` go with the choice `edit`: the JSON object that shall run instead, judged like
+        the model's. `grant` goes with `approve`: what else it allows in this conversation,
+        `{scope: call or tool, times, until}`. An item that was decided before is no error: the
+        answer has `accepted` false and tells who decided and how. It is signed with the key of
+        CAPUCHIN_SIGNING_KEY, if that is set.
 
         Raises:
             RequestRefused: no such item, another revision, a choice it does not offer, or this
@@ -116,6 +122,10 @@ class Conversation:
             choice=checked_text("the choice", choice, _CHOICE_BYTES),
             reason=checked_text("the reason", reason, contract.MAX_REASON_BYTES, may_be_blank=True),
             result=checked_text("the result", result, contract.MAX_RESULT_BYTES, may_be_blank=True),
+            arguments=checked_text(
+                "the arguments", arguments, contract.MAX_EDIT_BYTES, may_be_blank=True
+            ),
+            grant=None if grant is None else dict(grant),
         )
         key = signing_key()
         if key is not None:
@@ -134,6 +144,45 @@ class Conversation:
             votes=int(answer.get("votes") or 0),
             quorum=int(answer.get("quorum") or 0),
         )
+
+    async def revoke(self, grant: str, *, by: str) -> bool:
+        """Take back what an approval allowed beforehand; False when there is no such grant.
+
+        Calls that it let through already are not undone.
+
+        Raises:
+            As `send`.
+        """
+        request = contract.Revoke(
+            **envelope(self._link, self.id, "v", by),
+            grant=checked_text("the grant's id", grant, _ITEM_BYTES),
+        )
+        return bool((await deliver(self._link, contract.REVOKE, request))["accepted"])
+
+    async def claim(self, item_id: str, *, by: str) -> bool:
+        """Say to others, for five minutes, that one is looking at an item; it binds nobody.
+
+        False when the item waits no more.
+
+        Raises:
+            As `send`.
+        """
+        request = contract.Claim(
+            **envelope(self._link, self.id, "l", by),
+            item=checked_text("the item's id", item_id, _ITEM_BYTES),
+        )
+        return bool((await deliver(self._link, contract.CLAIM, request))["accepted"])
+
+    async def input_schemas(self) -> Mapping[str, Mapping[str, JsonValue]]:
+        """Return the JSON Schema of every tool's arguments, by identity, as this talk pinned them.
+
+        Raises:
+            RequestRefused: no definition is pinned yet.
+            ConversationNotFound, ConversationBlocked, WorkerUnavailable, ServerUnavailable:
+                as the names say.
+        """
+        pinned = await ask(self._link, self.id, contract.DEFINITION)
+        return {t["identity"]: t["input_schema"] for t in pinned["spec"].get("tools", ())}
 
     async def cancel_turn(self, *, by: str) -> CancelAnswer:
         """End the running turn; open calls get results marked cancelled.
@@ -213,7 +262,12 @@ class Conversation:
             return await self._told_by_server("blocked", str(error))
         except WorkflowQueryRejectedError as rejected:
             return await self._ended(int(rejected.status or 0))
-        return state_from_json(answer)
+        state = state_from_json(answer)
+        if state.status == "thinking" and not state.detail:
+            partial = await self.partial()
+            if partial is not None and partial.held_up:
+                return replace(state, detail=partial.held_up)
+        return state
 
     async def events(self, since: int = 0, until: int | None = None) -> list[Event]:
         """Return the event log from offset `since` on, over all runs, up to `until` (excluded).
@@ -267,6 +321,7 @@ class Conversation:
     async def partial(self) -> Partial | None:
         """Return the newest end of the reply that is being written; None when none is.
 
+        Between two attempts it says instead what holds the model up, and until when.
         Cheap enough to ask ten times a second; needs no worker.
 
         Raises:
@@ -276,6 +331,8 @@ class Conversation:
         for activity in description.pending_activities:
             if activity.activity_type.name != contract.CALL_MODEL:
                 continue
+            if (why := held_up(activity)) is not None:
+                return Partial(activity.attempt, 0, "", held_up=why)
             payloads = list(activity.heartbeat_details.payloads)[:1]
             for value in await self._link.temporal.data_converter.decode(payloads):
                 return _partial(value)

@@ -223,6 +223,17 @@ def is_held(activities: Sequence[PendingActivityInfo]) -> bool:
     return names == {contract.UNTIL_RESUMED}
 
 
+def held_up(step: PendingActivityInfo) -> str | None:
+    """Return why a step waits for its next attempt, and until when; None when it does not."""
+    waits = step.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
+    if not waits or step.attempt <= 1 or not step.HasField("last_failure"):
+        return None
+    again = step.next_attempt_schedule_time.seconds or step.scheduled_time.seconds
+    at = f"{datetime.fromtimestamp(again, UTC):%H:%M:%S} UTC"
+    of = f" of {step.maximum_attempts}" if step.maximum_attempts else ""
+    return f"tried again at {at} (attempt {step.attempt}{of}): {step.last_failure.message}"
+
+
 async def why_silent(link: Link, conversation: str, silent_s: float) -> CapuchinError | None:
     """Return why nothing answers since `silent_s`; None when it may only be slow.
 

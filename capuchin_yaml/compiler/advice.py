@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from capuchin_yaml.compiler.bind_model import model_places
 from capuchin_yaml.compiler.bind_tools import ToolUses
 from capuchin_yaml.compiler.document import Node, Path
 from capuchin_yaml.compiler.nearest import nearest
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.wording import shown
-from capuchin_yaml.policy.gating import answers
-from capuchin_yaml.spec import AgentSpec
+from capuchin_yaml.policy.gating import answers, rules_about
+from capuchin_yaml.spec import AgentSpec, ToolSpec
 
 _SECRET = re.compile(
     r"""\b(?:sk-(?:ant-|proj-)?[A-Za-z0-9_-]{16,}     # keys of model providers
@@ -22,21 +23,29 @@ _SECRET = re.compile(
     |\b[a-z][a-z0-9+.-]*://[^\s/:@]+:(?![<$*{])[^\s/@]{3,}@""",
     re.VERBOSE,
 )
+_MAYBE_SECRET = re.compile(
+    r"sk-|gh[pousr]_|github_pat|glpat-|xox[abprs]-|AKIA|ASIA|AIza|PRIVATE|://|\\"
+)
 
 
 def advise(reading: Reading, spec: AgentSpec | None, uses: ToolUses) -> None:
     """Add the warnings; those about power need a spec, so a file without errors."""
-    _unknown_provider(reading)
-    for node in _scalars(reading.document.root):
+    for model, where in model_places(reading):
+        _unknown_model(reading, model, where)
+    # Why first: looking at each text alone takes ten times as long, and few files hold a secret.
+    suspicious = _MAYBE_SECRET.search(reading.document.written)
+    for node in _scalars(reading.document.root) if suspicious else ():
         if isinstance(node.value, str) and _SECRET.search(node.text):
             reading.warning(
                 "secret-literal",
                 "this looks like a secret, and whoever reads the file has it",
                 node.span,
-                "in the config of a tool write {env: NAME}; then make the secret anew",
+                "in the config of a tool, or as model.api_key, write {env: NAME}; "
+                "then make the secret anew",
             )
     if spec is None:
         return
+    _in_vain(reading, spec)
     for tool in spec.tools:
         if tool.effect != "destructive" or answers(spec, tool) != {"allow"}:
             continue
@@ -49,25 +58,61 @@ def advise(reading: Reading, spec: AgentSpec | None, uses: ToolUses) -> None:
         )
 
 
-def _unknown_provider(reading: Reading) -> None:
-    where: Path = ("model",)
-    model = reading.text(where)
-    if model is None:
-        where = ("model", "name")
-        model = reading.text(where)
-    if model is None:
-        return
-    from capuchin_yaml.models.registry import PROVIDERS
+def _in_vain(reading: Reading, spec: AgentSpec) -> None:
+    """Warn of entries of the policy's list that change nothing."""
+    block = reading.node(("approval", "tools"))
+    for item in block.items if block is not None else ():
+        key = "identity" if "." in item.text else "alias"
+        tools = [tool for tool in spec.tools if getattr(tool, key) == item.text]
+        reason = _why_in_vain(spec, tools) if tools else None
+        if reason is not None:
+            reading.warning(
+                "listed-in-vain",
+                f"{shown(item.text)} is listed in vain: {reason}",
+                item.span,
+                "remove this entry",
+            )
 
-    provider = model.partition(":")[0]
+
+def _why_in_vain(spec: AgentSpec, tools: list[ToolSpec]) -> str | None:
+    if all(any(rule.when is None for rule in rules_about(spec, tool)) for tool in tools):
+        return "a rule without a condition answers every call before the list is looked at"
+    if spec.approval.policy == "allowlist" and all(tool.needs_approval for tool in tools):
+        return "its author wants a person to decide, so it asks all the same"
+    return None
+
+
+def _unknown_model(reading: Reading, model: str, where: Path) -> None:
+    from capuchin_yaml.models.known import PROVIDERS
+
+    provider, _, name = model.partition(":")
     if provider in PROVIDERS:
+        own_address = (*where[:-1], "base_url") if where[-1] == "name" else None
+        if own_address is None or reading.document.node(own_address) is None:
+            _unknown_name(reading, provider, name, where)
         return
     meant = nearest(provider, PROVIDERS)
     reading.warning(
         "unknown-model",
         f"this version has no model provider {shown(provider)}; it has {', '.join(PROVIDERS)}",
         where,
-        f"write {where[-1]}: {meant}:{model.partition(':')[2]}" if meant is not None else None,
+        f"write {'model' if isinstance(where[-1], int) else where[-1]}: {meant}:{name}"
+        if meant is not None
+        else None,
+    )
+
+
+def _unknown_name(reading: Reading, provider: str, name: str, where: Path) -> None:
+    from capuchin_yaml.models.known import is_known, known_names
+
+    if is_known(provider, name):
+        return
+    meant = nearest(name, known_names(provider))
+    reading.warning(
+        "unknown-model",
+        f"{provider} is not known to have a model {shown(name)}",
+        where,
+        f"did you mean '{provider}:{meant}'?" if meant is not None else None,
     )
 
 

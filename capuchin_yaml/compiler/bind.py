@@ -11,18 +11,32 @@ from pathlib import Path as FilePath
 
 from capuchin_yaml.compiler.advice import advise
 from capuchin_yaml.compiler.bind_approval import bind_approval
+from capuchin_yaml.compiler.bind_model import bind_model, bind_settings, model_places
 from capuchin_yaml.compiler.bind_prompt import bind_prompt
 from capuchin_yaml.compiler.bind_requires import bind_requires
 from capuchin_yaml.compiler.bind_rules import bind_rules
 from capuchin_yaml.compiler.bind_tools import bind_tools
 from capuchin_yaml.compiler.bind_variables import bind_injected, bind_variables
 from capuchin_yaml.compiler.check import Checked
-from capuchin_yaml.compiler.document import Document, Path
-from capuchin_yaml.compiler.own_files import own_file
+from capuchin_yaml.compiler.document import Document
+from capuchin_yaml.compiler.own_files import AgentFolder
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.tool_source import ToolSource
-from capuchin_yaml.diagnostics import Diagnostic, Severity
-from capuchin_yaml.spec import AgentSpec, Limits, Listing, ModelSettings, PriceSpec, PriceType
+from capuchin_yaml.compiler.wording import shown
+from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity
+from capuchin_yaml.spec import (
+    TOKENS_PRICED,
+    AgentSpec,
+    ApprovalSpec,
+    BudgetPer,
+    BudgetSpec,
+    Limits,
+    Listing,
+    OnExceed,
+    PriceSpec,
+    PriceType,
+    ToolSpec,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +50,7 @@ class Bound:
 
 
 def bind(
-    document: Document, checked: Checked, source: ToolSource | None, folder: FilePath | None
+    document: Document, checked: Checked, source: ToolSource | None, folder: AgentFolder | None
 ) -> Bound:
     """The spec of a file without errors, and everything found on the way.
 
@@ -50,13 +64,14 @@ def bind(
     variables = bind_variables(reading)
     injected = bind_injected(reading)
     prompt = bind_prompt(reading, variables, injected, folder)
-    model = _bind_model(reading, folder)
-    settings = _bind_settings(reading)
+    model = bind_model(reading, folder)
+    settings = bind_settings(reading, folder)
     tools, uses = bind_tools(reading, source)
     bind_requires(reading, uses, source)
     rules = bind_rules(reading, tools, uses, variables, injected)
     approval = bind_approval(reading, uses, rules)
     limits = _bind_limits(reading)
+    budget = _bind_budget(reading)
     price = _bind_price(reading)
     found = [*document.diagnostics, *checked.diagnostics, *reading.problems]
     name = reading.text(("name",))
@@ -75,6 +90,7 @@ def bind(
         tools=tools,
         approval=approval,
         limits=limits,
+        budget=budget,
         price=price,
         listing=_bind_listing(reading),
     )
@@ -82,39 +98,15 @@ def bind(
     return Bound(spec, reading.problems, reading.parts)
 
 
-def _bind_model(reading: Reading, folder: FilePath | None) -> str | None:
-    node = reading.document.node(("model",))
-    where: Path = ("model", "name") if node is not None and node.kind == "map" else ("model",)
-    model = reading.text(where)
-    if model is not None and folder is not None and model.startswith("scripted:"):
-        own_file(reading, folder, model.removeprefix("scripted:"), where)
-    return model
-
-
-def _bind_settings(reading: Reading) -> ModelSettings:
-    temperature = reading.node(("model", "temperature"))
-    thinking = reading.whole(("model", "thinking"), 0) or None
-    most = reading.whole(("model", "max_tokens"), 0) or None
-    if thinking is not None and thinking >= (most or 4096):
-        reading.error(
-            "out-of-range",
-            f"model.thinking must be less than model.max_tokens, which is {most or 4096}",
-            ("model", "thinking"),
-            f"max_tokens: {thinking + 4096}",
-        )
-    if thinking is not None and temperature is not None and temperature.value != 1:
-        reading.error(
-            "needless-key",
-            "a model that thinks takes no temperature",
-            reading.document.key_span(("model", "temperature")),
-            "remove the line",
-        )
-    return ModelSettings(
-        max_tokens=most,
-        temperature=float(temperature.value) if temperature is not None else None,
-        thinking_tokens=thinking,
-        timeout_s=reading.duration_s(("model", "timeout")),
-    )
+def bind_approval_alone(
+    document: Document, checked: Checked, tools: Sequence[ToolSpec]
+) -> ApprovalSpec:
+    """What the approval of a file says of these tools, with nothing reported."""
+    reading = Reading(document, checked)
+    _, uses = bind_tools(reading, None)
+    variables = bind_variables(reading)
+    rules = bind_rules(reading, tools, uses, variables, bind_injected(reading))
+    return bind_approval(reading, uses, rules)
 
 
 def _bind_limits(reading: Reading) -> Limits:
@@ -130,18 +122,59 @@ def _bind_limits(reading: Reading) -> Limits:
     )
 
 
+def _bind_budget(reading: Reading) -> BudgetSpec | None:
+    if reading.document.node(("budget",)) is None:
+        return None
+    reading.warning(
+        "no-effect",
+        "this version only records the budget: nothing stops when it is used up",
+        reading.document.key_span(("budget",)),
+        "until a version does, bound the work with limits: {max_steps: 8}",
+    )
+    if reading.node(("budget", "max_usd")) is not None:
+        _refuse_unpriced(reading)
+    periods: dict[str, BudgetPer] = {"conversation": "conversation", "day": "day"}
+    ends: dict[str, OnExceed] = {"ask": "ask", "stop": "stop", "warn": "warn"}
+    return BudgetSpec(
+        max_usd=reading.positive_amount(("budget", "max_usd"), "remove budget.max_usd"),
+        max_tokens=reading.whole(("budget", "max_tokens"), 0) or None,
+        per=periods.get(reading.text(("budget", "per")) or "", "conversation"),
+        on_exceed=ends.get(reading.text(("budget", "on_exceed")) or "", "ask"),
+    )
+
+
+def _refuse_unpriced(reading: Reading) -> None:
+    from capuchin_yaml.models.known import has_price
+
+    for model, where in model_places(reading):
+        if not has_price(model):
+            reading.error(
+                "unpriced-model",
+                f"nobody knows what {shown(model)} costs, so a budget in dollars cannot be kept",
+                where,
+                "budget: {max_tokens: 1000000}",
+                Annotation(reading.document.key_span(("budget", "max_usd")), "the budget"),
+            )
+
+
 def _bind_price(reading: Reading) -> PriceSpec:
     types: dict[str, PriceType] = {
         "free": "free",
         "per_call": "per_call",
         "per_conversation": "per_conversation",
+        "per_token": "per_token",
     }
+    kind = types.get(reading.text(("price", "type")) or "free", "free")
+    unit = reading.whole(("price", "unit"), TOKENS_PRICED)
     return PriceSpec(
-        type=types.get(reading.text(("price", "type")) or "free", "free"),
+        type=kind,
         amount=reading.positive_amount(("price", "amount")),
         currency=reading.text(("price", "currency")),
         min=reading.amount(("price", "min")),
         min_margin=reading.amount(("price", "min_margin")),
+        input=reading.amount(("price", "input")),
+        output=reading.amount(("price", "output")),
+        unit=unit if kind == "per_token" else None,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from capuchin_yaml.compiler.bind_terms import check_terms, read_terms
 from capuchin_yaml.compiler.bind_tools import ToolUses
 from capuchin_yaml.compiler.document import Node
-from capuchin_yaml.compiler.nearest import nearest
+from capuchin_yaml.compiler.nearest import certain, nearest
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.wording import shown
 from capuchin_yaml.spec import ApprovalSpec, PolicyName, RuleSpec
@@ -73,7 +73,7 @@ def _listed(reading: Reading, tools: ToolUses, policy: PolicyName) -> tuple[str,
             continue
         means = _meant_uses(item.text, tools)
         if not means:
-            _names_nothing(reading, item, tools)
+            _names_nothing(reading, item, tools, gates=policy == "denylist")
         elif means <= covered:
             reading.warning(
                 "listed-twice",
@@ -91,16 +91,13 @@ def _meant_uses(entry: str, tools: ToolUses) -> set[int]:
     return {i for i, use in enumerate(tools.uses) if use.alias == entry}
 
 
-def _names_nothing(reading: Reading, item: Node, tools: ToolUses) -> None:
+def _names_nothing(reading: Reading, item: Node, tools: ToolUses, *, gates: bool) -> None:
     if not tools.complete:
         # An entry of tools that cannot be read may be the one that is meant.
         return
     same_tool = [use for use in tools.uses if use.identity.partition(".")[2] == item.text]
-    if same_tool:
-        meant: str | None = same_tool[0].identity
-    else:
-        names = {name for use in tools.uses for name in (use.identity, use.alias)}
-        meant = nearest(item.text, names)
+    names = {name for use in tools.uses for name in (use.identity, use.alias)}
+    meant = same_tool[0].identity if same_tool else nearest(item.text, names)
     kind = "identity" if "." in item.text else "alias"
     reading.error(
         "names-no-tool",
@@ -109,4 +106,6 @@ def _names_nothing(reading: Reading, item: Node, tools: ToolUses) -> None:
         f"did you mean {meant!r}?"
         if meant is not None
         else "add it to tools, or remove it from this list",
+        # Why: only where one more name means that more asks.
+        fix=certain(item.text, names) if gates else None,
     )

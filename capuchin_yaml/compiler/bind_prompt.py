@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path as FilePath
 from typing import TypeAlias
 
-from capuchin_yaml.compiler.own_files import own_file, own_text
+from capuchin_yaml.compiler.own_files import AgentFolder, own_file, own_text
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.scalar_positions import ScalarPositions
 from capuchin_yaml.compiler.source_text import SourceText
@@ -35,7 +34,7 @@ def bind_prompt(
     reading: Reading,
     variables: Mapping[str, VariableSpec],
     injected: tuple[str, ...],
-    folder: FilePath | None = None,
+    folder: AgentFolder | None = None,
 ) -> str | None:
     """The prompt's source, or None when the file has none that can be read."""
     node = reading.node(("prompt",))
@@ -46,7 +45,11 @@ def bind_prompt(
     if not isinstance(node.value, str):
         return None
     return _checked(
-        reading, node.text, ScalarPositions(reading.document.source, node), variables, injected
+        reading,
+        node.text,
+        ScalarPositions(reading.document.source_of(node), node),
+        variables,
+        injected,
     )
 
 
@@ -54,12 +57,14 @@ def _from_file(
     reading: Reading,
     variables: Mapping[str, VariableSpec],
     injected: tuple[str, ...],
-    folder: FilePath | None,
+    folder: AgentFolder | None,
 ) -> str | None:
     where = ("prompt", "file")
     name = reading.text(where)
     file = own_file(reading, folder, name, where) if name is not None else None
-    source = own_text(reading, file, where) if file is not None else None
+    if file is None or folder is None:
+        return None
+    source = own_text(reading, folder, file, where)
     if source is None:
         return None
     if len(source.text) > MAX_PROMPT_CHARS:

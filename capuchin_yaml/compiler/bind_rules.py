@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from capuchin_yaml.compiler.bind_terms import check_terms, needless_terms, read_terms
 from capuchin_yaml.compiler.bind_tools import ToolUse, ToolUses
 from capuchin_yaml.compiler.document import Node, Path
-from capuchin_yaml.compiler.nearest import nearest
+from capuchin_yaml.compiler.nearest import certain, nearest
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.scalar_positions import ScalarPositions
 from capuchin_yaml.compiler.wording import shown
@@ -60,7 +60,7 @@ class _RuleBinder:
         """Read one rule and report what is wrong with it."""
         then = _ANSWERS.get(self._reading.text((*path, "then")) or "", "deny")
         name = self._reading.text((*path, "tool"))
-        means = self._means(path, name)
+        means = self._means(path, name, tightens=then != "allow")
         when, runs, constant = self._condition(path, name, means)
         terms = read_terms(self._reading, path)
         if then == "ask":
@@ -113,7 +113,7 @@ class _RuleBinder:
         assert node is not None
         return node
 
-    def _means(self, path: Path, name: str | None) -> list[ToolUse]:
+    def _means(self, path: Path, name: str | None, *, tightens: bool) -> list[ToolUse]:
         """The uses that the rule is about; a rule about none is reported."""
         uses = list(self._uses.uses)
         if name is None:
@@ -133,6 +133,7 @@ class _RuleBinder:
                 f"the rule can never match: {shown(name)} is no tool of this agent",
                 (*path, "tool"),
                 f"did you mean {meant!r}?" if meant else "add it to tools, or remove the rule",
+                fix=certain(name, known) if tightens else None,
             )
         return means
 
@@ -160,7 +161,7 @@ class _RuleBinder:
 
         scope = scope_of(tools, self._variables, self._injected)
         checked = check_condition(node.value, scope)
-        positions = ScalarPositions(self._reading.document.source, node)
+        positions = ScalarPositions(self._reading.document.source_of(node), node)
         about = self._about(path, name, means)
         for problem in checked.problems:
             help_ = problem.help

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from capuchin_yaml.compiler.check import check_config
 from capuchin_yaml.compiler.document import Path
-from capuchin_yaml.compiler.nearest import nearest
+from capuchin_yaml.compiler.nearest import certain, nearest
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.tool_source import SourcePackage, SourceTool, ToolSource
 from capuchin_yaml.compiler.wording import shown
@@ -169,6 +169,7 @@ class _ToolBinder:
         installed = list(self._source.entry_names())
         if entry not in installed:
             meant = nearest(entry, installed)
+            slip_of = certain(entry, installed)
             self._reading.error(
                 "package-not-installed",
                 f"no tool package named {shown(entry)} is installed; installed: "
@@ -176,7 +177,9 @@ class _ToolBinder:
                 use.span,
                 f"did you mean {meant!r}?"
                 if meant is not None
-                else f"pip install capuchin-{entry} (or the package that provides {entry!r})",
+                else f"the name comes from this file and is not known to us: find out which "
+                f"package provides {shown(entry)} and whose it is, then type: pip install PACKAGE",
+                fix=f"{slip_of}{use.identity[len(entry) :]}" if slip_of is not None else None,
             )
             return None
         try:
@@ -187,12 +190,16 @@ class _ToolBinder:
 
     def _unknown_tool(self, use: ToolUse, entry: str, name: str, package: SourcePackage) -> None:
         meant = nearest(name, package.tools)
+        slip_of = certain(name, package.tools)
+        # Why: a tool that destroys is named by a person, letter by letter.
+        is_safe = slip_of is not None and package.tools[slip_of].effect != "destructive"
         self._reading.error(
             "unknown-tool",
             f"{package.distribution} {package.distribution_version} has no tool {shown(name)}; "
             f"it has {', '.join(sorted(package.tools)[:20]) or 'none'}",
             use.span,
             f"did you mean '{entry}.{meant}'?" if meant is not None else None,
+            fix=f"{entry}.{slip_of}" if is_safe else None,
         )
 
     def _config(self, use: ToolUse, entry: str, package: SourcePackage) -> dict[str, JsonValue]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from capuchin_yaml.compiler.certain_values import certain_value
 from capuchin_yaml.compiler.document import Node, Path
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.wording import found, quoted, shown
@@ -110,6 +111,7 @@ def _variable(reading: Reading, path: Path, node: Node) -> VariableSpec:
 
 def _wrong_type(reading: Reading, what: str, kind: VariableType, value: Node) -> None:
     help_ = None
+    fix = certain_value((), value, {"type": kind})
     if kind == "string":
         help_ = f"put it in quotes: {quoted(value.text)}"
     elif kind == "boolean" and value.text.casefold() in ("yes", "on", "no", "off"):
@@ -121,4 +123,5 @@ def _wrong_type(reading: Reading, what: str, kind: VariableType, value: Node) ->
         f"{what} must be {type_words(kind)}, found {found(value)}",
         value.span,
         help_,
+        fix=fix,
     )

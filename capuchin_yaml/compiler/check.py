@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from capuchin_yaml.compiler.certain_values import certain_value
 from capuchin_yaml.compiler.document import Document, Node, Path
 from capuchin_yaml.compiler.repairs import empty_repair, repair_for
 from capuchin_yaml.compiler.unknown_keys import Schema, unknown_key
 from capuchin_yaml.compiler.wording import either, expected, found, place_name, shown
 from capuchin_yaml.compiler.words import LATER_VALUES
-from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span
+from capuchin_yaml.diagnostics import Annotation, Diagnostic, Edit, Severity, Span
 from capuchin_yaml.policy.needs import variable_of
 from capuchin_yaml.schema_files import read_schema
 from capuchin_yaml.spec import JsonValue
@@ -33,6 +34,8 @@ _BAD_IDS: Mapping[str, str] = {
     "tool reference": "bad-tool-name",
     "tool or alias": "bad-tool-name",
     "Model name": "bad-model",
+    "address": "bad-address",
+    "variable of the environment": "bad-name",
 }
 
 
@@ -48,6 +51,8 @@ class Checked:
 
     def usable(self, path: Path) -> bool:
         """Whether neither the value at `path` nor one around or inside it was refused."""
+        if not self.bad_paths:
+            return True
         return not any(bad[: len(path)] == path[: len(bad)] for bad in self.bad_paths)
 
 
@@ -143,6 +148,8 @@ class _Checker:
     def run(self) -> Checked:
         node = self._document.node(self._base)
         assert node is not None
+        if not self._base and not self._found and self._is_right(node):
+            return Checked()
         from referencing import Registry
 
         validator_class = _validator_class()
@@ -161,6 +168,21 @@ class _Checker:
             self._translate(error)
         return Checked(tuple(self._found), frozenset(self._bad_paths))
 
+    def _is_right(self, node: Node) -> bool:
+        """Whether one of our own schemas has nothing to say, which is quick to find out."""
+        import jsonschema_rs
+
+        validator = _COMPILED.get(self._subject)
+        if validator is None:
+            schema = _inlined(self._subject, self._schema)
+            validator = _COMPILED[self._subject] = jsonschema_rs.validator_for(dict(schema))
+        try:
+            has_notes = "x-" in self._document.written
+            return bool(validator.is_valid(_without_notes(node) if has_notes else node.value))
+        except ValueError:
+            # Half a character, or a number that it cannot hold: the slow way knows what to say.
+            return False
+
     def skip_variables(self) -> None:
         """Take each `{env: NAME}` of a config for the text that it will be."""
         root = self._document.node(self._base)
@@ -172,14 +194,17 @@ class _Checker:
     def skip_misplaced_variables(self) -> None:
         """Report `{env: X}` where none is taken, and pass over it."""
         assert self._document.root is not None
+        written = self._document.written
+        if "env" not in written and "\\" not in written:
+            return
         for path, node in _walk(self._document.root, ()):
-            name = variable_of(node.value)
+            name = variable_of(node.value) if node.kind == "map" else None
             if name is not None:
                 self._variable(path, node, name)
 
     def _variable(self, path: Path, node: Node, name: str) -> None:
         in_config = len(path) > 3 and path[0] == "tools" and path[2] == "config"
-        if in_config and _VARIABLE.fullmatch(name):
+        if (in_config and _VARIABLE.fullmatch(name)) or _is_key_of_a_model(path):
             return
         self._skipped.append(path)
         self._bad_paths.add(path)
@@ -191,7 +216,7 @@ class _Checker:
                 "needless-key",
                 f"{place_name(path)} takes no value from the environment",
                 node.span,
-                "only the config of a tool takes {env: NAME}",
+                "only the config of a tool and model.api_key take {env: NAME}",
             )
 
     def _unknown_keys_first(self, error: Any) -> None:
@@ -205,13 +230,19 @@ class _Checker:
             return
         known = error.schema.get("properties", {})
         patterns = error.schema.get("patternProperties", {})
-        for key, entry in parent.entries.items():
-            if key in known or any(re.search(pattern, key) for pattern in patterns):
-                continue
-            unknown = unknown_key(self._schema, self._subject, path[len(self._base) :], key, known)
+        explained = {
+            key: unknown_key(self._schema, self._subject, path[len(self._base) :], key, known)
+            for key in parent.entries
+            if key not in known and not any(re.search(pattern, key) for pattern in patterns)
+        }
+        renames = [unknown.rename for unknown in explained.values()]
+        for key, unknown in explained.items():
             if unknown.stands_for is not None:
                 self._explained.add((path, unknown.stands_for))
-            self._report(unknown.id, unknown.message, entry.key, unknown.help)
+            # Two keys that mean one, or one that is there already, are for a person to sort out.
+            is_free = unknown.rename not in parent.entries and renames.count(unknown.rename) == 1
+            fix = unknown.rename if is_free else None
+            self._report(unknown.id, unknown.message, parent.entries[key].key, unknown.help, fix)
 
     def _translate(self, error: Any) -> None:
         path = self._path(error)
@@ -286,6 +317,7 @@ class _Checker:
             f"{name} must be {wanted}, found {found(node)}",
             node.span,
             repair_for(path, node, schema),
+            certain_value(path, node, schema),
         )
 
     def _on_required(self, error: Any, path: Path, node: Node) -> None:
@@ -295,6 +327,14 @@ class _Checker:
             return
         if path[len(self._base) :] == ("approval",):
             self._list_missing(path, node.entries["policy"].node)
+            return
+        if path == ("budget",):
+            self._report(
+                "missing-key",
+                "budget has neither max_usd nor max_tokens",
+                self._map_start(path, node),
+                'add max_usd: "2.00"',
+            )
             return
         reason = ""
         if path == ("price",):
@@ -334,6 +374,7 @@ class _Checker:
                 f"{place_name(path)} must be {wanted}, found {found(node)}",
                 node.span,
                 repair_for(path, node, error.schema),
+                certain_value(path, node, error.schema),
             )
 
     def _list_missing(self, path: Path, policy: Node) -> None:
@@ -355,6 +396,7 @@ class _Checker:
             f"found {found(node)}",
             node.span,
             repair_for(path, node, error.schema),
+            certain_value(path, node, error.schema),
         )
 
     def _bad_property_name(self, error: Any, path: Path, node: Node) -> None:
@@ -433,7 +475,8 @@ class _Checker:
             help_: str | None = "remove the list, or write policy: allowlist or policy: denylist"
         else:
             message = f"{place_name(path[:-1])} is {value} and takes no {shown(str(path[-1]))}"
-            help_ = "remove the line, or write type: per_call"
+            per = "per_token" if path[-1] in ("input", "output", "unit") else "per_call"
+            help_ = f"remove the line, or write type: {per}"
         self._report("needless-key", message, self._document.key_span(path), help_)
 
     def _map_start(self, path: Path, node: Node) -> Span:
@@ -462,11 +505,26 @@ class _Checker:
             for other in parent.context
         )
 
-    def _report(self, id_: str, message: str, span: Span, help_: str | None = None) -> None:
-        self._found.append(Diagnostic(id_, Severity.ERROR, message, span, help_))
+    def _report(
+        self,
+        id_: str,
+        message: str,
+        span: Span,
+        help_: str | None = None,
+        fix: str | None = None,
+    ) -> None:
+        edit = Edit(span, fix) if fix is not None else None
+        self._found.append(Diagnostic(id_, Severity.ERROR, message, span, help_, fix=edit))
+
+
+def _is_key_of_a_model(path: Path) -> bool:
+    return path == ("model", "api_key") or (
+        path[:2] == ("model", "fallback") and path[3:] == ("api_key",)
+    )
 
 
 _INLINED: dict[str, Schema] = {}
+_COMPILED: dict[str, Any] = {}
 
 
 def _inlined(subject: str, schema: Schema) -> Schema:

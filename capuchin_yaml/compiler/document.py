@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -30,12 +30,15 @@ MAX_ALIASED_NODES = 20_000
 # Why: without the C library PyYAML still parses, ten times slower, with the same events.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+_BLOCKS = frozenset("|>")
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INT = re.compile(r"[-+]?[0-9]+")
 _OCTAL = re.compile(r"0o[0-7]+")
 _HEX = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_MAY_BEGIN_A_VALUE = frozenset("-+.0123456789~nNtTfF")
+"""First characters of what is no text without quotes; most texts begin with another one."""
 _TAG = re.compile(r"![^\s,\[\]{}]*")
 # Why: Python refuses to convert very long digit strings; nothing in a file needs one.
 _MOST_DIGITS = 100
@@ -56,11 +59,14 @@ class Node:
     """A scalar's text after quotes and escapes, before it became a value."""
     style: Style = "plain"
     items: tuple[Node, ...] = ()
-    entries: Mapping[str, Entry] = field(default_factory=lambda: MappingProxyType({}))
+    entries: Mapping[str, Entry] = field(default_factory=lambda: _NO_ENTRIES)
     size: int = 1
     """Nodes in it, itself included, aliases counted each time they are used."""
     broken: bool = False
     """It is reported already (a tag, an alias of nothing, a key that is no text)."""
+
+
+_NO_ENTRIES: Mapping[str, Entry] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,19 @@ class Document:
     source: SourceText
     root: Node | None
     diagnostics: tuple[Diagnostic, ...]
+    others: Mapping[str, SourceText] = field(default_factory=dict)
+    """Other files that values came from, by path."""
+
+    def source_of(self, node: Node) -> SourceText:
+        """The text of the file in which a value stands."""
+        return self.others.get(node.span.path, self.source)
+
+    @property
+    def written(self) -> str:
+        """The text of every file that values came from; escapes in it are as they are written."""
+        if not self.others:
+            return self.source.text
+        return "\n".join([self.source.text, *(other.text for other in self.others.values())])
 
     @property
     def path(self) -> str:
@@ -95,7 +114,11 @@ class Document:
         for step in path:
             if node is None:
                 return None
-            node = child(node, step)
+            if type(step) is str:
+                entry = node.entries.get(step)
+                node = entry.node if entry is not None else None
+            else:
+                node = child(node, step)
         return node
 
     def value_span(self, path: Sequence[str | int]) -> Span:
@@ -131,13 +154,15 @@ def read_document(path: str, data: bytes) -> Document:
         return Document(source, None, tuple(problems))
     builder = _Builder(source, problems)
     root = builder.build()
-    if "\t" in source.text and root is not None:
+    if builder.has_tabs and root is not None:
         problems.extend(tab_diagnostics(source, builder.scalar_ranges))
     return Document(source, root, tuple(problems))
 
 
 def plain_value(text: str) -> JsonValue:
     """The YAML 1.2 core value of an unquoted scalar; what JSON cannot hold stays text."""
+    if text and text[0] not in _MAY_BEGIN_A_VALUE:
+        return text
     if text in _NULL:
         return None
     if text in _BOOL:
@@ -165,21 +190,29 @@ class _Builder:
         self._source = source
         self._problems = problems
         self._anchors: dict[str, Node | None] = {}
+        self._next: Callable[[], Any] = lambda: None
         self._nodes = 0
         self._aliased = 0
         self._end = (1, 1)
+        self._path = source.path
+        self._line_count = source.line_count
+        self.has_tabs = "\t" in source.text
         self.scalar_ranges: list[tuple[int, int]] = []
+        """Where texts stand; kept only for a file with tabs."""
 
     def build(self) -> Node | None:
-        events = yaml.parse(self._source.text, Loader=_LOADER)
         root: Node | None = None
+        loader: Any = None
         try:
-            for event in events:
+            loader = _LOADER(self._source.text)
+            # Why not `yaml.parse`: asking for each event twice takes a third of the time.
+            self._next = loader.get_event
+            while not isinstance(event := self._next(), yaml.StreamEndEvent):
                 if isinstance(event, yaml.DocumentStartEvent):
                     if root is not None:
                         self._report_second_document(event)
                         break
-                    root = self._node(next(events), events, 0)
+                    root = self._node(self._next(), 0)
         except yaml.MarkedYAMLError as error:
             self._problems.append(explain_syntax_error(self._source, error))
             return None
@@ -189,6 +222,9 @@ class _Builder:
             return None
         except _Unreadable:
             return None
+        finally:
+            if loader is not None:
+                loader.dispose()
         if root is None or (root.kind == "scalar" and root.value is None and not root.broken):
             self._report(
                 "empty-file",
@@ -199,16 +235,10 @@ class _Builder:
             return None
         return root
 
-    def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
-            self._report(
-                "too-large",
-                f"the file has more than {MAX_NODES} keys and values",
-                self._span(event),
-            )
-            raise _Unreadable
-        if isinstance(event, yaml.AliasEvent):
+    def _node(self, event: Any, depth: int) -> Node:
+        self._count(event)
+        kind = type(event)
+        if kind is yaml.AliasEvent:
             return self._alias(event)
         if event.tag is not None:
             self._report_tag(event)
@@ -216,7 +246,7 @@ class _Builder:
         if anchor is not None:
             # An alias inside its own value finds None here.
             self._anchors[anchor] = None
-        if isinstance(event, yaml.ScalarEvent):
+        if kind is yaml.ScalarEvent:
             node = self._scalar(event)
         else:
             if depth >= MAX_DEPTH:
@@ -226,31 +256,36 @@ class _Builder:
                     self._span(event),
                 )
                 raise _Unreadable
-            if isinstance(event, yaml.SequenceStartEvent):
-                node = self._list(event, events, depth)
+            if kind is yaml.SequenceStartEvent:
+                node = self._list(event, depth)
             else:
-                node = self._map(event, events, depth)
+                node = self._map(event, depth)
         if anchor is not None:
             self._anchors[anchor] = node
         return node
 
-    def _scalar(self, event: Any) -> Node:
-        self.scalar_ranges.append((event.start_mark.index, event.end_mark.index))
-        style: Style = event.style or "plain"
-        value = plain_value(event.value) if style == "plain" and event.tag is None else event.value
-        return Node(
-            "scalar",
-            value,
-            self._span(event),
-            event.value,
-            style,
-            broken=event.tag is not None,
-        )
+    def _count(self, event: Any) -> None:
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            self._report(
+                "too-large",
+                f"the file has more than {MAX_NODES} keys and values",
+                self._span(event),
+            )
+            raise _Unreadable
 
-    def _list(self, start: Any, events: Iterator[Any], depth: int) -> Node:
+    def _scalar(self, event: Any) -> Node:
+        if self.has_tabs:
+            self.scalar_ranges.append((event.start_mark.index, event.end_mark.index))
+        style: Style = event.style or "plain"
+        text, tagged = event.value, event.tag is not None
+        value = plain_value(text) if style == "plain" and not tagged else text
+        return Node("scalar", value, self._span(event), text, style, (), _NO_ENTRIES, 1, tagged)
+
+    def _list(self, start: Any, depth: int) -> Node:
         items: list[Node] = []
-        while not isinstance(event := next(events), yaml.SequenceEndEvent):
-            items.append(self._node(event, events, depth + 1))
+        while type(event := self._next()) is not yaml.SequenceEndEvent:
+            items.append(self._node(event, depth + 1))
         return Node(
             "list",
             [item.value for item in items],
@@ -260,14 +295,22 @@ class _Builder:
             broken=start.tag is not None,
         )
 
-    def _map(self, start: Any, events: Iterator[Any], depth: int) -> Node:
+    def _map(self, start: Any, depth: int) -> Node:
         entries: dict[str, Entry] = {}
         merged: list[Node] = []
         merge_key: Span | None = None
         broken = start.tag is not None
-        while not isinstance(event := next(events), yaml.MappingEndEvent):
-            key = self._node(event, events, depth + 1)
-            node = self._node(next(events), events, depth + 1)
+        while type(event := self._next()) is not yaml.MappingEndEvent:
+            if type(event) is yaml.ScalarEvent and event.tag is None and event.anchor is None:
+                # Why: keys are half of all values, and nearly all of them are as plain as this.
+                text = event.value
+                if text != "<<" and text not in entries and not self.has_tabs:
+                    self._count(event)
+                    span = self._span(event)
+                    entries[text] = Entry(span, self._node(self._next(), depth + 1))
+                    continue
+            key = self._node(event, depth + 1)
+            node = self._node(self._next(), depth + 1)
             if key.kind != "scalar":
                 self._report_complex_key(key)
                 broken = True
@@ -337,18 +380,19 @@ class _Builder:
 
     def _span(self, event: Any) -> Span:
         start, end = event.start_mark, event.end_mark
-        if start.line >= self._source.line_count:
+        line, column = start.line, start.column
+        if line >= self._line_count:
             # The parser puts what is left out at the very end on a line that does not exist.
             last = len(self._source.text)
             return self._source.span(last, last)
         stop = (end.line + 1, end.column + 1)
-        if isinstance(event, yaml.ScalarEvent) and event.style in ("|", ">"):
+        if type(event) is yaml.ScalarEvent and event.style in _BLOCKS:
             # The parser ends a block scalar where the next token starts.
             written = self._source.text[start.index : end.index].rstrip()
             stop = self._source.position(start.index + len(written))
         if end.index > start.index:
             self._end = stop
-        return Span(self._source.path, start.line + 1, start.column + 1, *stop)
+        return Span(self._path, line + 1, column + 1, *stop)
 
     def _container_span(self, start: Any, end: Any) -> Span:
         first = start.start_mark

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 
+from capuchin_yaml.compiler.assemble import assemble
 from capuchin_yaml.compiler.document import Document, Node, read_document
+from capuchin_yaml.compiler.own_files import AgentFolder
 from capuchin_yaml.diagnostics import Diagnostic, Severity, Span
-from capuchin_yaml.policy.needs import Grant, Need, is_granted, variable_of
+from capuchin_yaml.policy.needs import MODEL, Grant, Need, is_granted, model_need, variable_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,7 @@ class FileNeeds:
     path: FilePath
     agent: str
     places: tuple[tuple[Need, Span], ...]
+    profile: str | None = None
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -32,36 +35,47 @@ class FileNeeds:
         """A note at each need that nobody granted here."""
         if self.is_granted(grants):
             return ()
+        chosen = f" --profile {self.profile}" if self.profile is not None else ""
         return tuple(
             Diagnostic(
                 "ungranted-need",
                 Severity.NOTE,
-                f"the operator of this machine has not granted {need.variable} to {need.tool}",
+                f"the operator of this machine has not granted {_words(need)}",
                 span,
-                f"capuchin trust {self.path}",
+                f"capuchin trust {self.path}{chosen}",
             )
             for need, span in self.places
         )
 
 
-def file_needs(path: FilePath) -> FileNeeds:
-    """What the file at `path` wants; nothing where it cannot be read."""
+def file_needs(path: FilePath, profile: str | None = None) -> FileNeeds:
+    """What the file at `path` wants, with a profile if it has it; nothing if it is unreadable."""
     try:
         data = path.read_bytes()
     except OSError:
         return FileNeeds(path, "", ())
-    return document_needs(path, read_document(str(path), data))
+    whole = assemble(read_document(str(path), data), AgentFolder(path.parent))
+    chosen = whole.profiles.get(profile or "")
+    return document_needs(path, chosen or whole.document, profile if chosen else None)
 
 
-def document_needs(path: FilePath, document: Document) -> FileNeeds:
-    """What a file that was read already wants."""
+def document_needs(path: FilePath, document: Document, profile: str | None = None) -> FileNeeds:
+    """What a file that was read and assembled already wants."""
     name = document.node(("name",))
-    tools = document.node(("tools",))
-    places = tuple(_places(tools)) if tools is not None else ()
-    return FileNeeds(path, name.text if name is not None else "", places)
+    tools, model = document.node(("tools",)), document.node(("model",))
+    places = tuple(_tool_places(tools)) if tools is not None else ()
+    if model is not None and model.kind == "map":
+        places += tuple(_model_places(model))
+    return FileNeeds(path, name.text if name is not None else "", places, profile)
 
 
-def _places(tools: Node) -> Iterator[tuple[Need, Span]]:
+def _words(need: Need) -> str:
+    if need.tool != MODEL:
+        return f"{need.variable} to {need.tool}"
+    return str(need).removeprefix("env ")
+
+
+def _tool_places(tools: Node) -> Iterator[tuple[Need, Span]]:
     for entry in tools.items:
         use, config = entry.entries.get("use"), entry.entries.get("config")
         if use is None or config is None:
@@ -70,6 +84,17 @@ def _places(tools: Node) -> Iterator[tuple[Need, Span]]:
         for variable, span in _variables(config.node):
             for name in names:
                 yield Need(variable, name), span
+
+
+def _model_places(model: Node) -> Iterator[tuple[Need, Span]]:
+    fallback = model.entries.get("fallback")
+    for one in (model, *(fallback.node.items if fallback is not None else ())):
+        address, key = one.entries.get("base_url"), one.entries.get("api_key")
+        variable = variable_of(key.node.value) if key is not None else None
+        need = model_need(address.node.text.rstrip("/") if address is not None else None, variable)
+        place = address or key
+        if need is not None and place is not None:
+            yield need, place.node.span
 
 
 def _variables(node: Node) -> Iterator[tuple[str, Span]]:

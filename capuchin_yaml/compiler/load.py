@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from capuchin_yaml.compiler.bind import bind
+from capuchin_yaml.compiler.assemble import Assembled, assemble, unknown_profile
+from capuchin_yaml.compiler.bind import bind, bind_approval_alone
 from capuchin_yaml.compiler.check import check
-from capuchin_yaml.compiler.document import read_document
+from capuchin_yaml.compiler.document import Document, read_document
 from capuchin_yaml.compiler.given import check_injected, check_variables
+from capuchin_yaml.compiler.own_files import AgentFolder
 from capuchin_yaml.compiler.source_text import MAX_FILE_BYTES
 from capuchin_yaml.compiler.tool_source import ToolSource
-from capuchin_yaml.diagnostics import Diagnostic, Severity, Span, in_file_order
+from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span, in_file_order
 from capuchin_yaml.spec import AgentSpec
 
 __all__ = [
@@ -45,6 +49,12 @@ class Compiled:
     """The file's text, for excerpts; empty when it could not be read."""
     parts: Mapping[Path, str] = field(default_factory=dict)
     """Other files that the agent is made of, with their text."""
+    document: Document | None = field(default=None, repr=False, compare=False)
+    """What the file says, with the one it extends and the chosen profile."""
+    profiles: tuple[str, ...] = ()
+    """Names of its profiles."""
+    profile: str | None = None
+    """The chosen one, where the file has it."""
 
     @property
     def sources(self) -> dict[str, str]:
@@ -52,31 +62,126 @@ class Compiled:
         return {str(self.path): self.source, **{str(p): text for p, text in self.parts.items()}}
 
 
-def compile_file(path: Path, registry: ToolSource | None = None) -> Compiled:
+def compile_file(
+    path: Path, registry: ToolSource | None = None, *, profile: str | None = None
+) -> Compiled:
     """Compile one agent file; never raises for anything that is wrong with the file.
 
     Tools are looked up in `registry`, by default among the installed packages, of which only
-    those that the file names are imported.
+    those that the file names are imported. A file that has profiles and not this `profile` has
+    an error; one without any takes it for nothing.
     """
     try:
         data = _read(path)
     except (OSError, ValueError) as error:
         return _unreadable(path, error)
-    return compile_bytes(data, path, registry)
+    return compile_bytes(data, path, registry, profile=profile)
 
 
-def compile_bytes(data: bytes, path: Path, registry: ToolSource | None = None) -> Compiled:
-    """Compile the content of an agent file that lies, or would lie, at `path`."""
+def compile_bytes(
+    data: bytes,
+    path: Path,
+    registry: ToolSource | None = None,
+    *,
+    profile: str | None = None,
+    folder: AgentFolder | None = None,
+) -> Compiled:
+    """Compile the content of an agent file that lies, or would lie, at `path`.
+
+    Other files are read from `folder`, by default the one that `path` lies in.
+    """
+    folder = folder or AgentFolder(path.parent)
     document = read_document(str(path), data)
-    checked = check(document)
-    source = registry
-    if source is None and document.node(("tools",)) is not None:
-        source = _installed()
-    bound = bind(document, checked, source, path.parent)
-    found = [*document.diagnostics, *checked.diagnostics, *bound.diagnostics]
+    whole = assemble(document, folder)
+    found = [*document.diagnostics, *whole.diagnostics]
+    names = tuple(whole.profiles)
+    if names and profile is not None and profile not in names:
+        found.append(unknown_profile(profile, document, names))
+    if not whole.is_whole:
+        # What the file lacks may stand in the one that cannot be read.
+        found.extend(d for d in check(whole.document).diagnostics if d.id != "missing-key")
+    compiling = _Compiling(whole, registry, folder)
+    specs = dict(compiling.specs(found)) if whole.is_whole else {}
+    spec = specs.get(profile if names else None)
+    if any(d.severity is Severity.ERROR for d in found):
+        spec = None
     # Why: a value that an alias repeats is reported where it stands, once.
     ordered = in_file_order(list(dict.fromkeys(found)))
-    return Compiled(path, bound.spec, ordered, document.source.text, bound.parts)
+    chosen = whole.chosen(profile if names else None)
+    parts = {**whole.parts, **compiling.parts}
+    named = profile if profile in names else None
+    return Compiled(path, spec, ordered, document.source.text, parts, chosen, names, named)
+
+
+class _Compiling:
+    """One file, compiled without any profile and with each."""
+
+    def __init__(self, whole: Assembled, registry: ToolSource | None, folder: AgentFolder) -> None:
+        self._whole = whole
+        self._source = registry
+        self._folder = folder
+        self.parts: dict[Path, str] = {}
+
+    def specs(self, found: list[Diagnostic]) -> Iterator[tuple[str | None, AgentSpec | None]]:
+        """The spec with each profile, and without any; what is wrong is added to `found`."""
+        whole = self._whole
+        plain = self._spec(whole.document, found)
+        yield None, plain
+        if plain is not None and whole.parent is not None:
+            own = check(whole.parent)
+            found.extend(own.diagnostics)
+            before = replace(plain, approval=bind_approval_alone(whole.parent, own, plain.tools))
+            told = "the file that it extends"
+            found.extend(_loosened(before, whole.parent, plain, whole.document, told))
+        for name, document in whole.profiles.items():
+            with_it: list[Diagnostic] = []
+            spec = self._spec(document, with_it)
+            patch = whole.patches[name]
+            for diagnostic in with_it:
+                if diagnostic not in found and not _is_inside(diagnostic.span, patch):
+                    message = f"{diagnostic.message} (with the profile {name})"
+                    diagnostic = replace(diagnostic, message=message)
+                found.append(diagnostic)
+            if plain is not None and spec is not None:
+                before = replace(spec, approval=plain.approval)
+                told = "without the profile it"
+                found.extend(_loosened(before, whole.document, spec, document, told))
+            yield name, spec
+
+    def _spec(self, document: Document, found: list[Diagnostic]) -> AgentSpec | None:
+        checked = check(document)
+        if self._source is None and document.node(("tools",)) is not None:
+            self._source = _installed()
+        bound = bind(document, checked, self._source, self._folder)
+        self.parts.update(bound.parts)
+        found.extend((*checked.diagnostics, *bound.diagnostics))
+        return bound.spec
+
+
+def _is_inside(inner: Span, outer: Span) -> bool:
+    ends = (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
+    starts = (outer.line, outer.column) <= (inner.line, inner.column)
+    return inner.path == outer.path and starts and ends
+
+
+def _loosened(
+    before: AgentSpec, below: Document, after: AgentSpec, document: Document, told: str
+) -> Iterator[Diagnostic]:
+    """A warning where an approval lets calls run that the one below it held back."""
+    from capuchin_yaml.policy.gating import loosened
+
+    tools = loosened(before, after)
+    if tools:
+        yield Diagnostic(
+            "approval-loosened",
+            Severity.WARNING,
+            f"{told} asks before calls of {', '.join(tools)} that run alone here",
+            document.key_span(("approval",)),
+            "capuchin plan shows what runs alone now",
+            (Annotation(below.key_span(("approval",)), "it asks because of this"),)
+            if below.node(("approval",)) is not None
+            else (),
+        )
 
 
 def find_agents(paths: Sequence[Path]) -> tuple[Path, ...]:
@@ -93,11 +198,12 @@ def find_agents(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 def _agents_in(folder: Path) -> list[Path]:
     try:
-        children = sorted(folder.iterdir())
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries if entry.name.endswith(".yaml"))
     except OSError:
         # It stays, so that compiling it says why it cannot be read.
         return [folder]
-    return [child for child in children if child.suffix == ".yaml" and _is_agent(child)]
+    return [child for name in names if _is_agent(child := folder / name)]
 
 
 def _is_folder(path: Path) -> bool:
@@ -108,23 +214,26 @@ def _is_folder(path: Path) -> bool:
 
 
 def _is_agent(path: Path) -> bool:
-    if path.name.endswith(_NEVER_AGENTS) or path.name.startswith(".") or not path.is_file():
+    if path.name.endswith(_NEVER_AGENTS) or path.name.startswith("."):
         return False
     try:
         data = _read(path)
-    except OSError:
-        # It may be one; compiling it says why it cannot be read.
-        return True
+    except OSError as error:
+        # It may be one unless it is a folder, a device or a link to nothing; compiling it says
+        # why it cannot be read.
+        return error.errno not in (errno.EINVAL, errno.ENOENT)
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     return _AGENT_LINE.search(data.decode(encoding, "replace")) is not None
 
 
 def _read(path: Path) -> bytes:
+    mode = os.stat(path).st_mode
     # Why: a device or a pipe would be read for ever.
-    if path.exists() and not path.is_file():
-        if path.is_dir():
+    if not stat.S_ISREG(mode):
+        is_folder = stat.S_ISDIR(mode)
+        if is_folder:
             next(path.iterdir(), None)  # a folder that may not be read says so first
-        raise OSError(errno.EINVAL, "it is a folder" if path.is_dir() else "it is no plain file")
+        raise OSError(errno.EINVAL, "it is a folder" if is_folder else "it is no plain file")
     with path.open("rb") as file:
         return file.read(MAX_FILE_BYTES + 1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 from capuchin_yaml.compiler.document import Path
@@ -10,15 +11,45 @@ from capuchin_yaml.compiler.source_text import MAX_FILE_BYTES, SourceText, decod
 from capuchin_yaml.compiler.wording import place_name
 
 
-def own_file(reading: Reading, folder: FilePath | None, name: str, where: Path) -> FilePath | None:
-    """The file that `name` means, from the agent's folder; None when that is reported."""
+@dataclass(frozen=True, slots=True)
+class AgentFolder:
+    """The folder that an agent's file lies in, as it is on disk now."""
+
+    path: FilePath
+
+    def holds(self, file: FilePath) -> bool:
+        """Whether `file` lies in the folder, after resolving links.
+
+        Raises:
+            OSError: that cannot be found out.
+        """
+        return file.resolve().is_relative_to(self.path.resolve())
+
+    def has(self, file: FilePath) -> bool:
+        """Whether `file` is a plain file."""
+        return file.is_file()
+
+    def read(self, file: FilePath) -> bytes:
+        """The bytes of `file`, at most one more than a file may have.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        with file.open("rb") as stream:
+            return stream.read(MAX_FILE_BYTES + 1)
+
+
+def own_file(
+    reading: Reading, folder: AgentFolder | None, name: str, where: Path
+) -> FilePath | None:
+    """The file that `name` means, from the file in which it stands; None when that is reported."""
     if folder is None:
         reading.error("file-missing", f"{place_name(where)} names a file of no folder", where)
         return None
+    file = FilePath(reading.document.value_span(where).path).parent / name
     try:
-        file = (folder / name).resolve()
-        inside = file.is_relative_to(folder.resolve())
-        exists = inside and file.is_file()
+        inside = folder.holds(file)
+        exists = inside and folder.has(file)
     except (OSError, ValueError):
         inside, exists = True, False
     if not inside:
@@ -32,16 +63,24 @@ def own_file(reading: Reading, folder: FilePath | None, name: str, where: Path) 
     if not exists:
         reading.error("file-missing", f"{place_name(where)} names a file that is not there", where)
         return None
-    return folder / name
+    return file
 
 
-def own_text(reading: Reading, file: FilePath, where: Path) -> SourceText | None:
-    """The UTF-8 text of such a file with plain line ends; None when that is reported."""
+def own_bytes(reading: Reading, folder: AgentFolder, file: FilePath, where: Path) -> bytes | None:
+    """The bytes of such a file; None when it cannot be read, which is reported."""
     try:
-        with file.open("rb") as stream:
-            data = stream.read(MAX_FILE_BYTES + 1)
+        return folder.read(file)
     except OSError as error:
         reading.error("unreadable", f"{place_name(where)} cannot be read: {error.strerror}", where)
+        return None
+
+
+def own_text(
+    reading: Reading, folder: AgentFolder, file: FilePath, where: Path
+) -> SourceText | None:
+    """The UTF-8 text of such a file with plain line ends; None when that is reported."""
+    data = own_bytes(reading, folder, file, where)
+    if data is None:
         return None
     source, problems, _ = decode(str(file), data.replace(b"\r\n", b"\n"))
     reading.parts[file] = source.text

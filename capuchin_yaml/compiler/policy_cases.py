@@ -74,7 +74,9 @@ class PolicyTest:
         return bool(self.results) and all(result.passed for result in self.results)
 
 
-def run_policy_test(path: Path, registry: ToolSource | None = None) -> PolicyTest:
+def run_policy_test(
+    path: Path, registry: ToolSource | None = None, *, profile: str | None = None
+) -> PolicyTest:
     """Read one file of cases and judge every call; never raises for what is wrong in files.
 
     The operator's floor is left out, so that the outcome is the same on every machine.
@@ -89,7 +91,7 @@ def run_policy_test(path: Path, registry: ToolSource | None = None) -> PolicyTes
     document = read_document(str(path), data)
     checked = check_whole(document, read_schema("policy.v1"), "a policy test")
     reading = Reading(document, checked)
-    agent = _agent(reading, path, registry)
+    agent = _agent(reading, path, registry, profile)
     cases = _cases(reading, document, agent.spec if agent is not None else None)
     found = in_file_order([*document.diagnostics, *checked.diagnostics, *reading.problems])
     source = document.source.text
@@ -111,7 +113,9 @@ def run_policy_test(path: Path, registry: ToolSource | None = None) -> PolicyTes
     )
 
 
-def _agent(reading: Reading, path: Path, registry: ToolSource | None) -> Compiled | None:
+def _agent(
+    reading: Reading, path: Path, registry: ToolSource | None, profile: str | None
+) -> Compiled | None:
     named = reading.text(("agent",))
     if named is None:
         return None
@@ -121,7 +125,11 @@ def _agent(reading: Reading, path: Path, registry: ToolSource | None) -> Compile
             "file-missing", f"agent names a file that is not there: {shown(named)}", ("agent",)
         )
         return None
-    agent = compile_file(file, registry)
+    agent = compile_file(file, registry, profile=profile)
+    if profile is not None and not agent.profiles and agent.spec is not None:
+        reading.error(
+            "unknown-profile", f"{shown(named)} has no profile {shown(profile)}", ("agent",)
+        )
     if agent.spec is None:
         reading.error(
             "agent-has-mistakes",

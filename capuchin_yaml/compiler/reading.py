@@ -6,11 +6,12 @@ import re
 from decimal import Decimal
 from pathlib import Path as FilePath
 
+from capuchin_yaml.compiler.certain_values import certain_value
 from capuchin_yaml.compiler.check import Checked
 from capuchin_yaml.compiler.document import Document, Node, Path
 from capuchin_yaml.compiler.repairs import amount_repair, duration_repair
 from capuchin_yaml.compiler.wording import found, place_name
-from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span
+from capuchin_yaml.diagnostics import Annotation, Diagnostic, Edit, Severity, Span
 from capuchin_yaml.money import parse_amount
 
 _DURATION = re.compile(r"(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?")
@@ -85,19 +86,20 @@ class Reading:
                 f"side of the point, found {found(node)}",
                 path,
                 amount_repair(node.text),
+                fix=certain_value(path, node, {"title": "amount"}),
             )
             return None
         return amount
 
-    def positive_amount(self, path: Path) -> str | None:
-        """The amount at `path`, which must be more than nothing."""
+    def positive_amount(self, path: Path, otherwise: str = "price: {type: free}") -> str | None:
+        """The amount at `path`, which must be more than nothing; `otherwise` is what to type."""
         amount = self.amount(path)
         if amount is not None and Decimal(amount) == 0:
             self.error(
                 "bad-amount",
                 f"{place_name(path)} is nothing",
                 path,
-                "price: {type: free}",
+                otherwise,
             )
             return None
         return amount
@@ -109,9 +111,10 @@ class Reading:
         where: Path | Span,
         help_: str | None = None,
         *annotations: Annotation,
+        fix: str | None = None,
     ) -> None:
-        """Report an error at a value or a range."""
-        self._report(id_, Severity.ERROR, message, where, help_, annotations)
+        """Report an error at a value or a range; `fix` is what certainly belongs there."""
+        self._report(id_, Severity.ERROR, message, where, help_, annotations, fix)
 
     def warning(
         self,
@@ -132,6 +135,8 @@ class Reading:
         where: Path | Span,
         help_: str | None,
         annotations: tuple[Annotation, ...],
+        fix: str | None = None,
     ) -> None:
         span = where if isinstance(where, Span) else self.document.value_span(where)
-        self.problems.append(Diagnostic(id_, severity, message, span, help_, annotations))
+        edit = Edit(span, fix) if fix is not None else None
+        self.problems.append(Diagnostic(id_, severity, message, span, help_, annotations, edit))

@@ -22,12 +22,17 @@ _EXAMPLES: Mapping[str, str] = {
     "file": "add file: prompts/agent.md.j2",
     "amount": 'add amount: "0.25"',
     "currency": "add currency: USD",
+    "input": 'add input: "3.00"',
+    "output": 'add output: "15.00"',
+    "env": "add env: MY_API_KEY",
 }
+_MODEL_NAME = "add name: anthropic:claude-opus-4-8"
 _REQUIRED = frozenset({"apiVersion", "name", "prompt", "use"})
 _SECTIONS: Mapping[str, str] = {
     "tools": "tools: [package.tool]",
     "approval": "approval: all",
     "limits": "limits: {max_steps: 8}",
+    "budget": 'budget: {max_usd: "2.00"}',
     "price": "price: {type: free}",
     "listing": "listing: {license: MIT}",
     "variables": "variables: {company: {type: string}}",
@@ -47,7 +52,7 @@ def repair_for(
     """A line to type, or None when nothing is certain enough to suggest."""
     key = path[-1] if path else ""
     if missing:
-        return _EXAMPLES.get(str(key))
+        return _MODEL_NAME if (path[0], key) == ("model", "name") else _EXAMPLES.get(str(key))
     title = schema.get("title")
     if len(schema.get("enum", ())) == 1:
         return f"write {key}: {schema['enum'][0]}"
@@ -57,7 +62,7 @@ def repair_for(
     if title == "duration":
         return duration_repair(node.text)
     if title == "amount":
-        return amount_repair(node.text)
+        return amount_repair(node.text, with_currency=path[0] != "budget")
     if "enum" in schema:
         return _enum_repair(str(key), node, schema)
     if title == "Agent name":
@@ -97,7 +102,7 @@ def duration_repair(text: str) -> str | None:
 _SIGNS = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY"}
 
 
-def amount_repair(text: str) -> str | None:
+def amount_repair(text: str, *, with_currency: bool = True) -> str | None:
     """The same amount as a plain decimal, if the text names one."""
     text = text.strip()
     if text.casefold() in ("free", "none", "gratis"):
@@ -114,7 +119,7 @@ def amount_repair(text: str) -> str | None:
     if not number.is_finite() or number < 0 or abs(number.adjusted()) > 12:
         return 'write digits with a point: amount: "0.25"'
     plain = f"{number:f}"
-    return f'write "{plain}"' + (f" and currency: {sign}" if sign else "")
+    return f'write "{plain}"' + (f" and currency: {sign}" if sign and with_currency else "")
 
 
 def _enum_repair(key: str, node: Node, schema: Mapping[str, JsonValue]) -> str | None:
@@ -132,6 +137,8 @@ def _type_repair(key: str | int, node: Node, schema: Mapping[str, JsonValue]) ->
     name = f"{key}: " if isinstance(key, str) and key else ""
     if key == "model" and node.kind == "scalar":
         return "write provider:name, such as anthropic:claude-opus-4-8, or rehearsal"
+    if key == "api_key" and node.kind == "scalar":
+        return "name a variable of the environment: api_key: {env: MY_API_KEY}"
     if key == "prompt" and node.kind == "scalar":
         return f"put it in quotes: prompt: {quoted(node.text)}"
     if node.kind == "scalar":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 
 from capuchin_yaml.diagnostics import Diagnostic, Severity, Span
 
@@ -25,7 +26,11 @@ class SourceText:
     def __init__(self, path: str, text: str) -> None:
         self.path = path
         self.text = text
-        self._starts = [0, *(match.end() for match in _LINE_BREAK.finditer(text))]
+        if "\r" in text:
+            self._starts = [0, *(match.end() for match in _LINE_BREAK.finditer(text))]
+        else:
+            lengths = (len(line) + 1 for line in text.split("\n"))
+            self._starts = [0, *accumulate(lengths)][:-1]
 
     @property
     def line_count(self) -> int:
@@ -89,10 +94,12 @@ def decode(path: str, data: bytes) -> tuple[SourceText, list[Diagnostic], bool]:
         )
         return SourceText(path, ""), [problem], False
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
-    problems = list(_problems(SourceText(path, text)))
+    source = SourceText(path, text)
+    problems = list(_problems(source))
     if problems:
         text = _FORBIDDEN.sub("\ufffd", _STRAY.sub(lambda m: "\ufffd" * len(m.group()), text))
-    return SourceText(path, text), problems[:_MOST_REPORTS], len(problems) <= _MOST_REPORTS
+        source = SourceText(path, text)
+    return source, problems[:_MOST_REPORTS], len(problems) <= _MOST_REPORTS
 
 
 def _problems(source: SourceText) -> Iterator[Diagnostic]:

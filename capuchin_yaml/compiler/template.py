@@ -8,9 +8,10 @@ are, never escaped for HTML. Checking and rendering go through the same sandbox,
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import CodeType, TracebackType
 
 from jinja2 import Template, TemplateError
@@ -32,6 +33,7 @@ class CheckedTemplate:
     parsed: bool
 
 
+@lru_cache(maxsize=64)
 def check_template(source: str, known: frozenset[str]) -> CheckedTemplate:
     """Find every mistake that shows without rendering, in all branches.
 
@@ -39,7 +41,7 @@ def check_template(source: str, known: frozenset[str]) -> CheckedTemplate:
     """
     walk = Walk(source, known)
     try:
-        walk.visit(PromptSandbox(Budget()).parse(source), set())
+        walk.visit(_reader().parse(source), set())
         if not walk.problems:
             _code(source)
     except TemplateSyntaxError as error:
@@ -58,7 +60,13 @@ def _unreadable(message: str) -> CheckedTemplate:
 
 def render_problem(source: str, variables: Mapping[str, JsonValue]) -> TemplateProblem | None:
     """The mistake that shows when the template is rendered with these values, or None."""
-    outcome = _outcome(source, variables)
+    # Why as text: True and 1 are one key of a cache, and not one value in a prompt.
+    return _render_problem(source, json.dumps(dict(variables)))
+
+
+@lru_cache(maxsize=64)
+def _render_problem(source: str, variables: str) -> TemplateProblem | None:
+    outcome = _outcome(source, json.loads(variables))
     return outcome if isinstance(outcome, TemplateProblem) else None
 
 
@@ -111,9 +119,15 @@ def _render(source: str, variables: Mapping[str, JsonValue]) -> str:
 
 @lru_cache(maxsize=64)
 def _code(source: str) -> CodeType:
-    sandbox = PromptSandbox(Budget())
+    sandbox = _reader()
     tree = PaidFor().visit(sandbox.parse(source))
     return sandbox.compile(tree, filename="<prompt>")
+
+
+@cache
+def _reader() -> PromptSandbox:
+    """A sandbox that only reads and compiles, so that nothing is ever paid from its budget."""
+    return PromptSandbox(Budget())
 
 
 def _syntax_problem(source: str, error: TemplateSyntaxError) -> TemplateProblem:

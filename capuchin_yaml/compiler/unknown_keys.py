@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from capuchin_yaml.compiler.document import Path
-from capuchin_yaml.compiler.nearest import nearest
+from capuchin_yaml.compiler.nearest import certain, nearest
 from capuchin_yaml.compiler.wording import either, place_name, resolved, shown
 from capuchin_yaml.compiler.words import (
     LATER_KEYS,
     OPERATOR_CONFIG,
     OPERATOR_KEYS,
+    SAME_VALUE,
     Place,
     our_word,
 )
@@ -33,6 +34,8 @@ class UnknownKey:
     help: str | None
     stands_for: str | None = None
     """The key of the same map that was probably meant."""
+    rename: str | None = None
+    """The key of the same map that was certainly meant."""
 
 
 def unknown_key(
@@ -42,7 +45,8 @@ def unknown_key(
     owner = place_name(path) if path or subject == "agent" else subject
     message = f"{owner} has no key {shown(key)}"
     if subject != "agent":
-        return UnknownKey("unknown-key", message, _did_you_mean(nearest(key, known), known))
+        help_ = _did_you_mean(nearest(key, known), known)
+        return UnknownKey("unknown-key", message, help_, rename=certain(key, known))
     place = place_of(path)
     later = _later_place(place, key)
     if later is not None:
@@ -60,7 +64,7 @@ def unknown_key(
         )
     ours = our_word(place, key)
     if ours is not None:
-        return _foreign(place, message, ours)
+        return _foreign(place, key, message, ours)
     elsewhere = [other for other, keys in _keys_by_place(schema).items() if key in keys]
     if elsewhere:
         return UnknownKey(
@@ -77,11 +81,12 @@ def unknown_key(
                 message,
                 f"write {meant_elsewhere.partition(': ')[0]} at the top of the file",
             )
-    return UnknownKey("unknown-key", message, _did_you_mean(meant, known), meant)
+    slip_of = certain(key, known)
+    return UnknownKey("unknown-key", message, _did_you_mean(meant, known), meant, slip_of)
 
 
-def _foreign(place: Place, message: str, ours: str) -> UnknownKey:
-    """Explain another format's word, which is called `ours` here."""
+def _foreign(place: Place, key: str, message: str, ours: str) -> UnknownKey:
+    """Explain another format's word `key`, which is called `ours` here."""
     head, _, example = ours.partition(": ")
     name = head.split(".", 1)[0]
     said = f"{message}; it is called {head} here"
@@ -95,7 +100,8 @@ def _foreign(place: Place, message: str, ours: str) -> UnknownKey:
         help_ = f"write {name}: {{{head.partition('.')[2]}: …}}"
     else:
         help_ = f"write {head}: …"
-    return UnknownKey("unknown-key", said, help_, name)
+    same = ours if key in SAME_VALUE.get(place, frozenset()) else None
+    return UnknownKey("unknown-key", said, help_, name, same)
 
 
 def place_of(path: Path) -> Place:
@@ -108,6 +114,8 @@ def place_of(path: Path) -> Place:
         return "variables[]"
     if path[:2] == ("approval", "rules") and len(path) == 3:
         return "rules[]"
+    if path[:2] == ("model", "fallback") and len(path) == 3:
+        return "model.fallback[]"
     return ".".join(str(step) for step in path)
 
 
@@ -131,6 +139,7 @@ def _place_words(place: Place, at: str = "at") -> str:
         "tools[]": "under an entry of tools",
         "variables[]": "under one of the variables",
         "rules[]": "under one of approval.rules",
+        "model.fallback[]": "under an entry of model.fallback",
     }.get(place, f"under {place}")
 
 
@@ -144,7 +153,7 @@ def _keys_by_place(schema: Schema) -> Mapping[Place, frozenset[str]]:
     }
     places["model"] = frozenset(schema["$defs"]["model"]["properties"])
     places["prompt"] = frozenset(schema["$defs"]["ownFile"]["properties"])
-    for name in ("approval", "limits", "price", "listing", "requires"):
+    for name in ("approval", "limits", "budget", "price", "listing", "requires"):
         definition = resolved({"$ref": f"#/$defs/{name}"}, schema)
         places[name] = frozenset(definition["properties"])
     return places

@@ -9,16 +9,12 @@ Place: TypeAlias = str
 """Where a key stands: `""` is the top, `tools[]` an entry of tools, `variables[]` one variable."""
 
 LATER_KEYS: Mapping[Place, frozenset[str]] = {
-    "": frozenset({"budget", "output_schema", "context", "mcp_servers", "extends", "profiles"}),
-    "price": frozenset({"input", "output", "unit"}),
+    "": frozenset({"output_schema", "context", "mcp_servers"}),
     "tools[]": frozenset({"agent", "variables"}),
-    "model": frozenset({"fallback", "base_url", "api_key"}),
 }
 """Keys of the format that this version does not carry out yet."""
 
-LATER_VALUES: Mapping[str, frozenset[str]] = {
-    "price.type": frozenset({"per_token"}),
-}
+LATER_VALUES: Mapping[str, frozenset[str]] = {}
 """Values of the format that this version does not carry out yet."""
 
 OPERATOR_KEYS: Mapping[str, str] = {
@@ -95,6 +91,9 @@ _TOP: Mapping[str, str] = {
     **dict.fromkeys(("id", "title", "slug", "agent"), "name"),
     **dict.fromkeys(("pricing", "cost", "billing"), "price"),
     **dict.fromkeys(("response_format", "output_type", "response_schema"), "output_schema"),
+    **dict.fromkeys(("inherits", "inherit", "base", "parent", "include"), "extends"),
+    **dict.fromkeys(("environments", "overrides", "variants"), "profiles"),
+    **dict.fromkeys(("max_cost", "max_budget", "max_price", "cost_limit"), "budget.max_usd"),
     "schema": "apiVersion",
     "kind": "apiVersion",
     "summary": "description",
@@ -131,7 +130,16 @@ _FOREIGN: Mapping[Place, Mapping[str, str]] = {
         **dict.fromkeys(("max_output_tokens", "maxTokens", "max_completion_tokens"), "max_tokens"),
         **dict.fromkeys(("reasoning", "thinking_budget", "budget_tokens"), "thinking"),
         **dict.fromkeys(("timeout_s", "request_timeout"), "timeout"),
+        **dict.fromkeys(("fallbacks", "fallback_models", "backup", "backups"), "fallback"),
+        **dict.fromkeys(("api_base", "baseURL", "baseUrl", "endpoint", "url", "host"), "base_url"),
+        **dict.fromkeys(("key", "apiKey", "token", "api_key_env"), "api_key: {env: MY_API_KEY}"),
         "temp": "temperature",
+    },
+    "budget": {
+        **dict.fromkeys(("usd", "max_cost", "amount", "limit", "max", "cost"), "max_usd"),
+        **dict.fromkeys(("tokens", "max_total_tokens", "token_limit"), "max_tokens"),
+        **dict.fromkeys(("period", "scope", "window", "every"), "per"),
+        **dict.fromkeys(("on_limit", "action", "then", "when_exceeded"), "on_exceed"),
     },
     "prompt": {
         **dict.fromkeys(("path", "template", "from", "src", "source", "include"), "file"),
@@ -175,7 +183,9 @@ _FOREIGN: Mapping[Place, Mapping[str, str]] = {
         "optional": "required",
     },
     "price": {
-        **dict.fromkeys(("model", "kind", "per", "mode", "unit"), "type"),
+        **dict.fromkeys(("model", "kind", "per", "mode"), "type"),
+        **dict.fromkeys(("input_tokens", "prompt", "in"), "input"),
+        **dict.fromkeys(("output_tokens", "completion", "out"), "output"),
         **dict.fromkeys(("cost", "value", "price", "usd", "rate"), "amount"),
         **dict.fromkeys(("margin",), "min_margin"),
     },
@@ -216,6 +226,17 @@ _FOREIGN_VALUES: Mapping[str, Mapping[str, str]] = {
         "bool": "boolean",
     },
 }
+
+
+SAME_VALUE: Mapping[Place, frozenset[str]] = {
+    "": frozenset(
+        {"instructions", "instruction", "system", "system_prompt", "systemPrompt", "system_message"}
+    ),
+    "listing": frozenset({"licence", "keywords"}),
+}
+"""Foreign words whose value means here what it meant there, so that the key alone is changed.
+
+None is about approval: a word of another format never decides what runs without asking."""
 
 
 def our_value(key: str, word: str) -> str | None:

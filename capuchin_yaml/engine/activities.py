@@ -23,6 +23,7 @@ from capuchin_yaml.compiler.template import render_prompt
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.agents import AgentTable
 from capuchin_yaml.engine.failures import definition_failure, model_failure
+from capuchin_yaml.engine.model_calls import ModelCalls
 from capuchin_yaml.engine.pauses import PauseBook
 from capuchin_yaml.engine.scrub import Scrubber
 from capuchin_yaml.engine.state import chained
@@ -39,16 +40,15 @@ from capuchin_yaml.messages import (
     OpaqueBlock,
     ReplyCall,
     TextBlock,
-    entries_from_json,
+    entry_from_json,
     entry_to_json,
 )
 from capuchin_yaml.models.adapter import ModelAdapter
-from capuchin_yaml.models.registry import REHEARSAL, open_model
+from capuchin_yaml.models.registry import REHEARSAL
 from capuchin_yaml.policy.grants import Grants
 from capuchin_yaml.policy.judge import CallContext, InstalledTool, judge_calls
 from capuchin_yaml.policy.rules import Facts
-from capuchin_yaml.spec import AgentSpec, JsonValue, canonical_json
-from capuchin_yaml.spec import ModelSettings as AskedWith
+from capuchin_yaml.spec import AgentSpec, JsonValue, ModelChoice, canonical_json
 from capuchin_yaml.tally import tally_from_json
 from capuchin_yaml.tools.registry import Registry
 
@@ -85,7 +85,11 @@ class Activities:
     windows: WindowCache = field(default_factory=WindowCache)
     scrubber: Scrubber = field(default_factory=Scrubber)
     operator: LiveOperatorConfig = field(default_factory=LiveOperatorConfig)
-    _adapters: dict[tuple[str, str], ModelAdapter] = field(default_factory=dict)
+    calls: ModelCalls = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Let model calls share what this worker has."""
+        self.calls = ModelCalls(self.agents, self.operator, self.scrubber)
 
     # Why never interrupted: the SDK raises into the thread of a sync activity that takes too long.
     # In the middle of the import of a tool package that would leave the package broken for good.
@@ -192,26 +196,31 @@ class Activities:
         digest, entries = await self.windows.window(self.client, request)
         spec = pinned.spec
         try:
-            adapter = self._adapter(spec.name, pinned.model)
-            settings = _settings(spec, pinned.model)
-            question = ModelRequest(
-                model=pinned.model.partition(":")[2],
-                system=pinned.system,
-                entries=entries_from_json(entries),
-                tools=tuple(ModelTool(t.alias, t.description, t.input_schema) for t in spec.tools),
-                max_tokens=settings.max_tokens or MAX_TOKENS,
-                temperature=settings.temperature,
-                thinking_tokens=settings.thinking_tokens,
-                conversation=request.conversation,
-            )
-            reply = await self._in_time(adapter, question, settings.timeout_s)
+            said = tuple(entries)
+            tools = tuple(ModelTool(t.alias, t.description, t.input_schema) for t in spec.tools)
+
+            async def ask(adapter: ModelAdapter, choice: ModelChoice) -> ModelReply:
+                settings = choice.settings
+                question = ModelRequest(
+                    model=choice.name.partition(":")[2],
+                    system=pinned.system,
+                    entries=said,
+                    tools=tools,
+                    max_tokens=settings.max_tokens or MAX_TOKENS,
+                    temperature=settings.temperature,
+                    thinking_tokens=settings.thinking_tokens,
+                    conversation=request.conversation,
+                )
+                return await self._in_time(adapter, question, settings.timeout_s)
+
+            model, reply = await self.calls.reply(spec, pinned.model, ask)
         except Exception as error:
             raise model_failure(error) from None
         entry = entry_to_json(
-            _assistant_message(reply, pinned.model, request.conversation, request.first_call)
+            _assistant_message(reply, model, request.conversation, request.first_call)
         )
         if entry["blocks"]:
-            entries.append(entry)
+            entries.append(entry_from_json(entry))
             digest = chained(digest, entry)
         self.windows.keep(request.conversation, digest, entries)
         usage = reply.usage
@@ -227,19 +236,7 @@ class Activities:
 
     async def stop(self) -> None:
         """Close what the adapters keep open."""
-        for adapter in self._adapters.values():
-            close = getattr(adapter, "aclose", None)
-            if close is not None:
-                await close()
-
-    def _adapter(self, agent: str, model: str) -> ModelAdapter:
-        key = (agent, model)
-        if key not in self._adapters:
-            served = self.agents.get(agent)
-            from_file = served is not None and served.spec.model == model
-            folder = served.folder if served is not None and from_file else None
-            self._adapters[key] = open_model(model, base_dir=folder)
-        return self._adapters[key]
+        await self.calls.stop()
 
     async def _in_time(
         self, adapter: ModelAdapter, question: ModelRequest, timeout_s: float | None
@@ -276,11 +273,6 @@ class Activities:
                 )
             await asyncio.sleep(self.models.stream_every_s)
             quiet_s += self.models.stream_every_s
-
-
-def _settings(spec: AgentSpec, model: str) -> AskedWith:
-    # Why: they were chosen for the agent's own model, and another may refuse them.
-    return spec.model_settings if model == spec.model else AskedWith()
 
 
 def check_origin(request: Any, expected: type[Any]) -> None:

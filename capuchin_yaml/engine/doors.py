@@ -73,6 +73,11 @@ def check_start(
         if start.first_run_id:
             refuse("a first run names no earlier run")
         _check_age(start, started)
+        for name in ("id", "by", "client", "agent", "project", "reopens"):
+            blank = name in ("by", "client", "reopens")
+            _check_text(name, getattr(start, name), MAX_NAME_BYTES, blank=blank)
+        for name in ("variables", "injected"):
+            _check_start_values(name, getattr(start, name))
     elif start.first_run_id != first_run_id:
         refuse("the carried state belongs to another chain of runs")
 
@@ -195,6 +200,15 @@ def check_late(request: contract.LateResult) -> None:
             refuse(f"{name} is over {contract.MAX_RECEIPT_BYTES // 1024} KB")
     if request.status not in ("ok", "error"):
         refuse(f"status {request.status!r} is neither ok nor error")
+
+
+def _check_start_values(name: str, values: Any) -> None:
+    try:
+        size = size_bytes(values)
+    except (ValueError, RecursionError) as error:
+        refuse(f"{name} are no JSON: {error}")
+    if size > contract.MAX_START_BYTES:
+        refuse(f"{name} are over {contract.MAX_START_BYTES // 1024} KB")
 
 
 def _check_age(request: contract.Request, now: datetime) -> None:

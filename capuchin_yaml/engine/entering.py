@@ -19,6 +19,10 @@ from capuchin_yaml.engine.state import Call, Conversation
 from capuchin_yaml.spec import JsonValue
 
 REPEATABLE_ATTEMPTS = 4
+REPEATABLE_HEARTBEAT_S = 5.0
+ONE_ATTEMPT_HEARTBEAT_S = 60.0
+"""Longest silence of a worker before its call is given up; a call with one attempt outlives a
+server that is away, so that nobody has to be asked."""
 CANCEL_GRACE_S = 3.0
 """Time a cancelled one-attempt call has to say how it ended, before its turn ends without it."""
 
@@ -48,7 +52,9 @@ async def enter(
         result_type=dict,
         # Why: the wrapper ends the call at timeout_s itself; this is for a worker that cannot.
         start_to_close_timeout=timedelta(seconds=tool["timeout_s"] + 15),
-        heartbeat_timeout=timedelta(seconds=5 if repeatable else 60),
+        heartbeat_timeout=timedelta(
+            seconds=REPEATABLE_HEARTBEAT_S if repeatable else ONE_ATTEMPT_HEARTBEAT_S
+        ),
         # Why: what a call says of its end must not be lost to a cancel.
         cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         retry_policy=RetryPolicy(

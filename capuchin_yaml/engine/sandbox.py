@@ -11,12 +11,17 @@ and tells the workflow of the result in the task after, together with updates th
 and after them. A replay may tell the result before them, so the history would block the talk for
 good. Such a task is given back: the server sends it again, from the history, in the order that
 every later replay has, too. tests/engine/test_change.py races for it and replays.
+
+Tasks that gave no command: a replay takes such a task together with the one behind it, and the SDK
+tells the workflow of all that happened in both at once, requests first. So what happened is told
+one by one, in the order of history, and requests after it: that order is the same however tasks
+are put together (docs/decisions/0019-one-thing-at-a-time.md).
 """
 
 from __future__ import annotations
 
 from temporalio.api.enums.v1 import WorkflowTaskFailedCause
-from temporalio.bridge.proto.workflow_activation import WorkflowActivation
+from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.converter import StorageDriverStoreContext
 from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails
@@ -58,7 +63,27 @@ class _WithoutContexts(WorkflowInstance):
         self._was_asked = any(job.HasField("query_workflow") for job in act.jobs)
         if was_asked and not act.is_replaying and _is_mixed(act):
             return _given_back(act)
-        return self._sandboxed.activate(act)
+        return self._one_by_one(act)
+
+    def _one_by_one(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
+        """Tell the workflow each thing that happened by itself, and requests after them."""
+        if len(act.jobs) < 2 or any(job.HasField("initialize_workflow") for job in act.jobs):
+            return self._sandboxed.activate(act)
+        requests = [j for j in act.jobs if _is_request(j)]
+        questions = [j for j in act.jobs if j.HasField("query_workflow")]
+        events = [j for j in act.jobs if not (_is_request(j) or j.HasField("query_workflow"))]
+        whole = WorkflowActivationCompletion(run_id=act.run_id)
+        for jobs in (*([job] for job in (*events, *requests)), questions):
+            if jobs:
+                part = WorkflowActivation()
+                part.CopyFrom(act)
+                del part.jobs[:]
+                part.jobs.extend(jobs)
+                done = self._sandboxed.activate(part)
+                if done.HasField("failed"):
+                    return done
+                whole.successful.MergeFrom(done.successful)
+        return whole
 
     def get_serialization_context(self, command_info: object) -> None:
         return None
@@ -71,6 +96,10 @@ class _WithoutContexts(WorkflowInstance):
 
     def get_thread_id(self) -> int | None:
         return self._sandboxed.get_thread_id()
+
+
+def _is_request(job: WorkflowActivationJob) -> bool:
+    return job.HasField("do_update") or job.HasField("signal_workflow")
 
 
 def _is_mixed(act: WorkflowActivation) -> bool:

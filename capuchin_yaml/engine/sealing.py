@@ -2,8 +2,8 @@
 
 The seal is an HMAC-SHA256 over a payload's data and metadata. Data stays plain JSON. A
 payload without a right seal decodes to `Unsealed`, which every validator, start and activity
-refuses, so decoding never raises for what a stranger sent: a raise there would fail the
-workflow task for ever.
+refuses; so does one with a seal that nobody can read. Decoding never raises for what was sent: a
+raise there would fail the workflow task for ever.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ STORE_FROM_BYTES = 64 * 1024
 
 _UNSEALED = b"capuchin/unsealed"
 _STORED = b"capuchin/stored"
+_ENCODINGS = frozenset({b"json/plain", b"binary/null"})
+"""All that we write."""
 _SDK_REFERENCE = "__temporal_external_storage_reference"
 
 
@@ -87,12 +89,12 @@ class SealingCodec(PayloadCodec):
             plain = Payload()
             plain.CopyFrom(payload)
             seal = plain.metadata.pop(SEAL, b"")
-            if not hmac.compare_digest(seal, self._seal(plain)):
-                out.append(Payload(metadata={"encoding": _UNSEALED}))
-            elif plain.metadata.get("encoding") == _STORED:
-                out.append(await self._get(plain))
-            else:
-                out.append(plain)
+            is_ours = hmac.compare_digest(seal, self._seal(plain))
+            if is_ours and plain.metadata.get("encoding") == _STORED:
+                plain = await self._get(plain)
+            if not is_ours or plain.metadata.get("encoding") not in _ENCODINGS:
+                plain = Payload(metadata={"encoding": _UNSEALED})
+            out.append(plain)
         return out
 
     def _seal(self, payload: Payload) -> bytes:
@@ -139,11 +141,21 @@ class _UnsealedConverter(EncodingPayloadConverter):
         return Unsealed()
 
 
+class _JsonConverter(JSONPlainPayloadConverter):
+    def from_payload(self, payload: Payload, type_hint: type | None = None) -> Any:
+        try:
+            return super().from_payload(payload, type_hint)
+        except (UnicodeDecodeError, RecursionError):
+            return Unsealed()
+        except RuntimeError as error:
+            if isinstance(error.__cause__, json.JSONDecodeError):
+                return Unsealed()
+            raise
+
+
 class _SealedPayloadConverter(CompositePayloadConverter):
     def __init__(self) -> None:
-        super().__init__(
-            BinaryNullPayloadConverter(), _UnsealedConverter(), JSONPlainPayloadConverter()
-        )
+        super().__init__(BinaryNullPayloadConverter(), _UnsealedConverter(), _JsonConverter())
 
 
 @dataclasses.dataclass(frozen=True)

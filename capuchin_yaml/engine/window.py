@@ -11,6 +11,7 @@ from temporalio.client import Client
 
 from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.state import chained, window_start
+from capuchin_yaml.messages import TranscriptEntry, entry_from_json
 from capuchin_yaml.spec import AgentSpec, JsonValue
 
 KEPT_CONVERSATIONS = 500
@@ -30,12 +31,12 @@ class WindowCache:
     """Windows and definitions that this worker has seen; losing them costs one query each."""
 
     def __init__(self) -> None:
-        self._windows: OrderedDict[str, tuple[str, list[dict[str, JsonValue]]]] = OrderedDict()
+        self._windows: OrderedDict[str, tuple[str, list[TranscriptEntry]]] = OrderedDict()
         self._definitions: OrderedDict[str, PinnedDefinition] = OrderedDict()
 
     async def window(
         self, client: Client, request: contract.CallModel
-    ) -> tuple[str, list[dict[str, JsonValue]]]:
+    ) -> tuple[str, list[TranscriptEntry]]:
         """Return the digest and entries of the window that the request means.
 
         Raises:
@@ -47,14 +48,14 @@ class WindowCache:
         elif request.entries_before == 0:
             entries = []
         else:
-            entries = await _ask_entries(client, request)
+            entries = [entry_from_json(e) for e in await _ask_entries(client, request)]
         digest = request.digest_before
         for entry in request.new_entries:
             digest = chained(digest, entry)
-            entries.append(dict(entry))
+            entries.append(entry_from_json(entry))
         return digest, entries
 
-    def keep(self, conversation: str, digest: str, entries: list[dict[str, JsonValue]]) -> None:
+    def keep(self, conversation: str, digest: str, entries: list[TranscriptEntry]) -> None:
         """Keep a window for the conversation's next call."""
         self._windows[conversation] = (digest, entries)
         self._windows.move_to_end(conversation)

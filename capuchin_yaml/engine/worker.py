@@ -21,6 +21,7 @@ from capuchin_yaml.engine.deployment import Deployment
 from capuchin_yaml.engine.gate import GateActivities
 from capuchin_yaml.engine.journal import Journal
 from capuchin_yaml.engine.life_activities import LifeActivities
+from capuchin_yaml.engine.model_calls import choices
 from capuchin_yaml.engine.notices import NoticeActivities
 from capuchin_yaml.engine.pauses import PauseBook
 from capuchin_yaml.engine.people import PeopleActivities
@@ -183,7 +184,9 @@ async def _warm(agents: AgentTable, models: ModelSettings, registry: Registry) -
     del jsonschema
     served = [agents.get(name) for name in agents.names()]
     names = {models.forced or models.default}
-    names |= {a.spec.model for a in served if a is not None and a.spec.model is not None}
+    for agent in served:
+        if agent is not None and agent.spec.model is not None:
+            names |= {choice.name for choice in choices(agent.spec, agent.spec.model)}
     for model in sorted(names):
         await warm(model)
     entries = {t.identity.partition(".")[0] for a in served if a is not None for t in a.spec.tools}

@@ -7,7 +7,7 @@ import json
 from capuchin_yaml.policy.gating import answers
 from capuchin_yaml.policy.needs import needs_of
 from capuchin_yaml.policy.sentence import policy_sentence
-from capuchin_yaml.spec import AgentSpec, JsonValue, PriceSpec
+from capuchin_yaml.spec import TOKENS_PRICED, AgentSpec, JsonValue, PriceSpec
 
 _FILE_PROVIDERS = frozenset({"scripted"})
 _UNITS = {"per_call": "answered user message", "per_conversation": "conversation"}
@@ -30,7 +30,7 @@ def listing(spec: AgentSpec) -> dict[str, JsonValue]:
         "price": _price(spec.price),
         "packages": _packages(spec),
         "tools": _tools(spec),
-        "needs": [{"variable": n.variable, "tool": n.tool} for n in needs_of(spec)],
+        "needs": [{"variable": n.variable or None, "tool": n.tool} for n in needs_of(spec)],
         "approval": {"policy": spec.approval.policy, "sentence": policy_sentence(spec)},
         "variables": [
             {"name": name, "type": variable.type, "required": variable.required}
@@ -64,7 +64,9 @@ def _price(price: PriceSpec) -> dict[str, JsonValue]:
         "type": price.type,
         "amount": price.amount,
         "currency": price.currency,
-        "unit": _UNITS.get(price.type),
+        "unit": _UNITS.get(price.type)
+        or (f"{price.unit or TOKENS_PRICED} tokens" if price.type == "per_token" else None),
+        **({"input": price.input, "output": price.output} if price.type == "per_token" else {}),
     }
 
 

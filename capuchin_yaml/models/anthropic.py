@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _SDK = "anthropic.resources.messages"
 _loaded = False
 ADDRESS = "https://api.anthropic.com"
+_NO_KEY = "no-key"
+"""Sent to an address of the agent's own that takes none: the SDK sends no request without one."""
 _CONNECT_TIMEOUT_S = 10.0
 _READ_TIMEOUT_S = 180.0
 """Longest silence inside a stream; the provider sends pings far more often."""
@@ -36,8 +38,16 @@ _READ_TIMEOUT_S = 180.0
 class AnthropicModel:
     """Asks Anthropic's Messages API, always as a stream; the key is read at each call."""
 
-    def __init__(self, *, read_timeout_s: float = _READ_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        *,
+        read_timeout_s: float = _READ_TIMEOUT_S,
+        base_url: str | None = None,
+        key_variable: str | None = None,
+    ) -> None:
         self._read_timeout_s = read_timeout_s
+        self._base_url = base_url
+        self._key_variable = key_variable
         self._connections: httpx2.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -47,7 +57,7 @@ class AnthropicModel:
         import anthropic
         import httpx2
 
-        key, address = _key(), _address()
+        key, address = self._key(), self._base_url or _address()
         body = request_body(request, provider=PROVIDER)
         try:
             return await self._stream(body, key, address, on_text)
@@ -60,7 +70,11 @@ class AnthropicModel:
             UnicodeError,
         ) as error:
             failure = failure_of(
-                error, address=_shown_address(address), secrets=_secrets(key, address)
+                error,
+                address=_shown_address(address),
+                secrets=_secrets(key, address),
+                key_variable=self._key_variable or ("" if self._base_url else KEY_VARIABLE),
+                address_name="model.base_url" if self._base_url else ADDRESS_VARIABLE,
             )
         # Why: raised out here, the failure carries no cause or context. Those go into history
         # with their text, and an error of the HTTP client may quote the header with the key.
@@ -83,7 +97,8 @@ class AnthropicModel:
             if not content_type.startswith("text/event-stream"):
                 raise ModelUnavailable(
                     f"{PROVIDER}: {_shown_address(address)} answered with {content_type!r} "
-                    f"instead of a stream; check {ADDRESS_VARIABLE} if it is set"
+                    f"instead of a stream; check "
+                    + ("model.base_url" if self._base_url else f"{ADDRESS_VARIABLE} if it is set")
                 )
             async for event in stream:
                 # What a hostile or odd model wrote may not be what the SDK's types expect.
@@ -95,15 +110,37 @@ class AnthropicModel:
 
         The key may change between two calls; setting up TLS for each would cost more than the SDK.
         """
-        from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, Timeout
+        from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, Omit, Timeout
 
         loop = asyncio.get_running_loop()
         if self._connections is None or self._loop is not loop:
             timeout = Timeout(self._read_timeout_s, connect=_CONNECT_TIMEOUT_S)
             self._connections, self._loop = DefaultAsyncHttpxClient(timeout=timeout), loop
+        headers: dict[str, Any] = {}
+        if self._base_url is not None:
+            # Why: the operator's own headers may hold a key, and the file chose this address.
+            headers = {name: Omit() for name, _ in _custom_headers()}
         return AsyncAnthropic(
-            api_key=key, base_url=address, max_retries=0, http_client=self._connections
+            api_key=key,
+            base_url=address,
+            max_retries=0,
+            http_client=self._connections,
+            default_headers=headers,
         )
+
+    def _key(self) -> str:
+        variable = self._key_variable
+        if variable is None and self._base_url is not None:
+            return _NO_KEY
+        variable = variable or KEY_VARIABLE
+        key = os.environ.get(variable, "").strip()
+        if not key:
+            raise ModelRejected(
+                f"{PROVIDER}: no key; set {variable}, or use the model 'rehearsal' without one"
+            )
+        if not key.isascii() or not key.isprintable():
+            raise ModelRejected(f"{PROVIDER}: {variable} holds characters that no key has")
+        return key
 
 
 async def warm() -> None:
@@ -112,17 +149,6 @@ async def warm() -> None:
     if not _loaded:
         await asyncio.to_thread(importlib.import_module, _SDK)
         _loaded = True
-
-
-def _key() -> str:
-    key = os.environ.get(KEY_VARIABLE, "").strip()
-    if not key:
-        raise ModelRejected(
-            f"{PROVIDER}: no key; set {KEY_VARIABLE}, or use the model 'rehearsal' without one"
-        )
-    if not key.isascii() or not key.isprintable():
-        raise ModelRejected(f"{PROVIDER}: {KEY_VARIABLE} holds characters that no key has")
-    return key
 
 
 def _address() -> str:
@@ -139,13 +165,19 @@ def _shown_address(address: str) -> str:
 
 def _secrets(key: str, address: str) -> tuple[str, ...]:
     parts = _parts(address)
-    headers = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").splitlines()
     return (
-        key,
+        "" if key == _NO_KEY else key,
         os.environ.get("ANTHROPIC_AUTH_TOKEN", ""),
         (parts and parts.password) or "",
-        *(line.partition(":")[2].strip() for line in headers),
+        *(value for _, value in _custom_headers()),
     )
+
+
+def _custom_headers() -> list[tuple[str, str]]:
+    """Names and values, read as the SDK reads them."""
+    lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n")
+    pairs = (line.partition(":") for line in lines)
+    return [(name.strip(), value.strip()) for name, colon, value in pairs if colon]
 
 
 def _parts(address: str) -> SplitResult | None:

@@ -47,7 +47,12 @@ _SHORTEST_SECRET = 4
 
 
 def failure_of(
-    error: BaseException, *, address: str, secrets: Sequence[str]
+    error: BaseException,
+    *,
+    address: str,
+    secrets: Sequence[str],
+    key_variable: str = KEY_VARIABLE,
+    address_name: str = ADDRESS_VARIABLE,
 ) -> ModelRejected | ModelUnavailable:
     """What an error of the SDK or its HTTP client means to us.
 
@@ -56,7 +61,8 @@ def failure_of(
     import anthropic
     import httpx2
 
-    words = _Words(address, tuple(s for s in secrets if len(s) >= _SHORTEST_SECRET))
+    kept = tuple(s for s in secrets if len(s) >= _SHORTEST_SECRET)
+    words = _Words(address, kept, key_variable, address_name)
     match error:
         case anthropic.APIStatusError():
             return _of_status(error, words)
@@ -100,14 +106,20 @@ def scrubbed(text: str, secrets: Sequence[str]) -> str:
 class _Words:
     """Makes the sentences of failures."""
 
-    def __init__(self, address: str, secrets: Sequence[str]) -> None:
+    def __init__(
+        self, address: str, secrets: Sequence[str], key_variable: str, address_name: str
+    ) -> None:
         self._address = address
         self._secrets = secrets
+        self._key_variable = key_variable
+        self._address_name = address_name
 
     def say(self, sentence: str, advice: str = "") -> str:
         text = scrubbed(f"anthropic: {sentence}", self._secrets)
         if len(text) > _MOST_WORDS:
             text = text[: _MOST_WORDS - 1] + "…"
+        advice = advice.replace(ADDRESS_VARIABLE, self._address_name)
+        advice = advice.replace(KEY_VARIABLE, self._key_variable or "the key of model.api_key")
         return f"{text}; {advice}" if advice else text
 
     @property

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
 
 from capuchin_yaml.messages import ReplyBlock, ReplyCall, TextBlock, Usage
 from capuchin_yaml.models.adapter import OnText
-from capuchin_yaml.spec import JsonValue
 
 _WORD = re.compile(r"\s*\S+|\s+$")
 _WORDS_A_CHUNK = 4
@@ -27,8 +25,8 @@ async def speak(text: str, on_text: OnText, pause_s: float = 0.0) -> None:
         on_text("".join(words[start : start + size]))
 
 
-def estimated_usage(body: Mapping[str, JsonValue], blocks: tuple[ReplyBlock, ...]) -> Usage:
-    """Tokens that a provider would roughly count for a request body and its reply."""
+def estimated_usage(body_size: int, blocks: tuple[ReplyBlock, ...]) -> Usage:
+    """Tokens that a provider would roughly count for a body of so many characters and its reply."""
     said = 0
     for block in blocks:
         match block:
@@ -38,7 +36,7 @@ def estimated_usage(body: Mapping[str, JsonValue], blocks: tuple[ReplyBlock, ...
                 said += _tokens(tool) + _tokens(json.dumps(input, default=str))
             case _:
                 pass
-    return Usage(input_tokens=_tokens(json.dumps(body, default=str)), output_tokens=said)
+    return Usage(input_tokens=-(-body_size // _BYTES_A_TOKEN), output_tokens=said)
 
 
 def _tokens(text: str) -> int:

@@ -9,10 +9,8 @@ from pathlib import Path
 
 from capuchin_yaml.errors import ModelRejected
 from capuchin_yaml.models.adapter import ModelAdapter
+from capuchin_yaml.models.known import PROVIDERS, REHEARSAL
 
-REHEARSAL = "rehearsal"
-PROVIDERS = ("anthropic", REHEARSAL, "scripted")
-"""Every provider this release has, sorted."""
 _KEYS = {"anthropic": "ANTHROPIC_API_KEY"}
 SECRET_VARIABLES = (*_KEYS.values(), "ANTHROPIC_AUTH_TOKEN")
 """Every environment variable that may hold a secret of a provider."""
@@ -21,6 +19,16 @@ _FORMS = {
     REHEARSAL: REHEARSAL,
     "scripted": "scripted:FILE",
 }
+__all__ = [
+    "PROVIDERS",
+    "REHEARSAL",
+    "SECRET_VARIABLES",
+    "ModelName",
+    "needs_key",
+    "open_model",
+    "split_model_name",
+    "warm",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +59,19 @@ def split_model_name(text: str) -> ModelName:
     return ModelName(provider, name)
 
 
-def open_model(name: str, *, base_dir: Path | None = None) -> ModelAdapter:
+def open_model(
+    name: str,
+    *,
+    base_dir: Path | None = None,
+    base_url: str | None = None,
+    key_variable: str | None = None,
+) -> ModelAdapter:
     """The adapter for `anthropic:MODEL`, `scripted:FILE` or `rehearsal`.
 
     `base_dir` is the folder of the agent file that named the model: a script is looked for there
     and must lie in it. Without it the name is the operator's, and the script may be anywhere.
+    With `base_url` the model is asked there, without the provider's own key; `key_variable`
+    names the variable of the environment that holds another key. Both are the caller's to allow.
 
     Raises:
         ModelRejected: no such provider, or its script is missing or wrong.
@@ -65,7 +81,7 @@ def open_model(name: str, *, base_dir: Path | None = None) -> ModelAdapter:
         case "anthropic":
             from capuchin_yaml.models.anthropic import AnthropicModel
 
-            return AnthropicModel()
+            return AnthropicModel(base_url=base_url, key_variable=key_variable)
         case "scripted":
             from capuchin_yaml.models.scripted import ScriptedModel
 

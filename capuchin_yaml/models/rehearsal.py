@@ -25,12 +25,11 @@ from capuchin_yaml.messages import (
     UserMessage,
 )
 from capuchin_yaml.models.adapter import OnText
-from capuchin_yaml.models.anthropic_wire import request_body
+from capuchin_yaml.models.checked import CheckedRequests
 from capuchin_yaml.models.guess.arguments import Filled, fill
 from capuchin_yaml.models.guess.reading import Reading
 from capuchin_yaml.models.guess.tool_choice import Choice, tools_for
 from capuchin_yaml.models.offline import estimated_usage, speak
-from capuchin_yaml.models.rules import check_request
 from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.terminal_text import one_line
 
@@ -52,15 +51,17 @@ _ENDED: Mapping[ResultStatus, str] = {
 class RehearsalModel:
     """The model that `rehearsal` names."""
 
+    def __init__(self) -> None:
+        self._checked = CheckedRequests("rehearsal")
+
     async def reply(self, request: ModelRequest, on_text: OnText) -> ModelReply:
         """The next step of the rehearsal; `ModelAdapter.reply` says what it raises."""
-        body = request_body(request, provider="rehearsal")
-        check_request(body)
+        size = self._checked.size(request)
         sentence, call = _next(request)
         text = f"{MARK} {sentence}"
         await speak(text, on_text)
         blocks: tuple[ReplyBlock, ...] = (TextBlock(text), *((call,) if call else ()))
-        usage = estimated_usage(body, blocks)
+        usage = estimated_usage(size, blocks)
         return ModelReply(blocks, "tool_use" if call else "end_turn", usage)
 
 

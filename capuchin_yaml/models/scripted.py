@@ -37,9 +37,8 @@ from capuchin_yaml.messages import (
     UserMessage,
 )
 from capuchin_yaml.models.adapter import OnText
-from capuchin_yaml.models.anthropic_wire import request_body
+from capuchin_yaml.models.checked import CheckedRequests
 from capuchin_yaml.models.offline import estimated_usage, speak
-from capuchin_yaml.models.rules import check_request
 from capuchin_yaml.models.script_file import Failure, Script, ScriptReply, When, read_script
 from capuchin_yaml.spec import JsonValue
 
@@ -54,6 +53,7 @@ class ScriptedModel:
         self._path = path
         self._seen: tuple[int, int, int] | None = None
         self._script: Script | None = None
+        self._checked = CheckedRequests("scripted")
         self._failed: dict[int, int] = {}
         """Failures so far, by the line of the rule; they start again when the script changes."""
 
@@ -78,8 +78,7 @@ class ScriptedModel:
     async def reply(self, request: ModelRequest, on_text: OnText) -> ModelReply:
         """The script's answer; `ModelAdapter.reply` says what it raises."""
         script = self._current()
-        body = request_body(request, provider="scripted")
-        check_request(body)
+        size = self._checked.size(request)
         reply, line, match = _choose(script, request.entries)
         fill = _Fill(match, _last_user_text(request.entries))
         if reply.delay_s:
@@ -94,7 +93,7 @@ class ScriptedModel:
             blocks = fill.blocks(reply)
             if reply.say is not None:
                 await speak(fill.text(reply.say), on_text, reply.stream_chunk_s)
-        usage = reply.usage if reply.usage is not None else estimated_usage(body, blocks)
+        usage = reply.usage if reply.usage is not None else estimated_usage(size, blocks)
         return ModelReply(blocks, _stop_reason(reply), usage)
 
     def _current(self) -> Script:

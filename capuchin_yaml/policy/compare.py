@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal
 
 from capuchin_yaml.policy.gating import answers, loosened, policy_asks, rules_about
 from capuchin_yaml.policy.judge import Floor
+from capuchin_yaml.policy.needs import needs_of
 from capuchin_yaml.policy.plan import course
-from capuchin_yaml.spec import AgentSpec, RuleSpec, ToolSpec, canonical_json
+from capuchin_yaml.spec import AgentSpec, BudgetSpec, RuleSpec, ToolSpec, canonical_json
 
 _WORDS = {
     "runs": "runs alone",
@@ -117,13 +119,53 @@ def _rest(old: AgentSpec, new: AgentSpec) -> Iterator[Change]:
     first, then = _waiting(old), _waiting(new)
     if first != then:
         yield Change("changed", "approval", f"{first} → {then}")
+    yield from _needs(old, new)
+    yield from _budget(old.budget, new.budget)
     for key in ("model", "version"):
         was, now = getattr(old, key), getattr(new, key)
         if was != now:
             yield Change("changed", key, f"{was or 'none'} → {now or 'none'}")
+    if old.model_settings != new.model_settings:
+        yield Change("changed", "model", "is asked in another way")
     for key in ("prompt", "description", "variables", "injected", "price", "listing"):
         if getattr(old, key) != getattr(new, key):
             yield Change("changed", key, "is another")
+
+
+def _needs(old: AgentSpec, new: AgentSpec) -> Iterator[Change]:
+    """What it reaches beyond itself; more is loosened, whoever grants it."""
+    before, after = needs_of(old), needs_of(new)
+    for need in after:
+        if need not in before:
+            yield Change("loosened", "needs", f"also {need}")
+    for need in before:
+        if need not in after:
+            yield Change("tightened", "needs", f"no longer {need}")
+
+
+def _budget(old: BudgetSpec | None, new: BudgetSpec | None) -> Iterator[Change]:
+    if old == new:
+        return
+    if old is None:
+        yield Change("tightened", "budget", "is new")
+        return
+    if new is None:
+        yield Change("loosened", "budget", "is gone")
+        return
+    for key, grows in (("max_usd", Decimal), ("max_tokens", int)):
+        was, now = getattr(old, key), getattr(new, key)
+        if was != now:
+            more = now is None or (was is not None and grows(now) > grows(was))
+            text = f"{was or 'none'} → {now or 'none'}"
+            yield Change("loosened" if more else "tightened", f"budget.{key}", text)
+    if old.per != new.per:
+        kind: Literal["loosened", "tightened"] = (
+            "loosened" if new.per == "conversation" else "tightened"
+        )
+        yield Change(kind, "budget.per", f"{old.per} → {new.per}")
+    if old.on_exceed != new.on_exceed:
+        kind = "loosened" if new.on_exceed == "warn" or old.on_exceed == "stop" else "tightened"
+        yield Change(kind, "budget.on_exceed", f"{old.on_exceed} → {new.on_exceed}")
 
 
 def _course(spec: AgentSpec, tool: ToolSpec) -> str:

@@ -8,18 +8,30 @@ from dataclasses import dataclass
 
 from capuchin_yaml.spec import AgentSpec, JsonValue, canonical_json
 
+MODEL = "model"
+"""Stands where the identity of a tool stands; those have a dot."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Need:
-    """A variable of the worker's environment that one tool is to get."""
+    """A variable of the worker's environment for a tool or the model, or an address to ask."""
 
     variable: str
+    """Empty where only an address is wanted: then no key goes there."""
     tool: str
-    """Identity."""
+    """Identity, or `model`."""
+    address: str = ""
+    """Where the model is asked, if not at its provider's own address."""
 
     def __str__(self) -> str:
         """As the operator's config holds it."""
-        return f"env {self.variable} for {self.tool}"
+        if self.tool != MODEL:
+            return f"env {self.variable} for {self.tool}"
+        if not self.variable:
+            return f"address {self.address} for the model, without a key"
+        return f"env {self.variable} for the model" + (
+            f" at {self.address}" if self.address else ""
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +55,22 @@ def needs_of(spec: AgentSpec) -> tuple[Need, ...]:
         for tool in spec.tools
         for variable in variables_in(tool.config)
     }
+    settings = spec.model_settings
+    for one in (settings, *(choice.settings for choice in settings.fallback)):
+        need = model_need(one.base_url, one.key_variable)
+        if need is not None:
+            found.add(need)
     return tuple(sorted(found))
+
+
+def model_need(base_url: str | None, key_variable: str | None) -> Need | None:
+    """What asking a model takes: nothing with the provider's own key at its own address.
+
+    Key and address are one need, so that no key goes to an address it was not granted for.
+    """
+    if base_url is None and key_variable is None:
+        return None
+    return Need(key_variable or "", MODEL, base_url or "")
 
 
 def variables_in(config: JsonValue) -> Iterator[str]:
@@ -84,5 +111,5 @@ def is_granted(agent: str, needs: Sequence[Need], grants: Sequence[Grant]) -> bo
 
 
 def may_have(need: Need, grants: Sequence[Grant]) -> bool:
-    """Whether some grant gives the variable to the tool."""
+    """Whether some grant answers this need."""
     return any(grant.is_whole and str(need) in grant.needs for grant in grants)

@@ -250,6 +250,12 @@ class CapuchinApp(App[int]):
 
         self._go_to(DecidedScreen())
 
+    def action_grants(self) -> None:
+        """Open what stands allowed beforehand."""
+        from capuchin_yaml.tui.screens.grants import GrantsScreen
+
+        self._go_to(GrantsScreen())
+
     def action_events(self) -> None:
         """Open the log of the conversation on show."""
         from capuchin_yaml.tui.screens.events import EventsScreen
@@ -391,7 +397,8 @@ class CapuchinApp(App[int]):
             await self.desk.shut()
 
     def _on_change(self, change: DeskChange) -> None:
-        from capuchin_yaml.tui.desk import Fault, TalkChanged, What
+        from capuchin_yaml.tui.desk import Fault, TalkChanged
+        from capuchin_yaml.tui.lookups import What
 
         if isinstance(change, TalkChanged):
             self.chat.take(change)

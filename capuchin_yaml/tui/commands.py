@@ -30,6 +30,7 @@ def commands(app: CapuchinApp) -> tuple[Command, ...]:
     return (
         Command("inbox", "Inbox", "what waits for a person", app.action_inbox),
         Command("decided", "Decided", "who answered what, when and why", app.action_decided),
+        Command("grants", "Grants", "what is allowed beforehand", app.action_grants),
         Command("events", "Events", "the log of this conversation", app.action_events),
         Command("costs", "Costs", "tokens by conversation, agent, model", app.action_costs),
         Command("agents", "Agents", "what is served, and what is wrong", app.action_agents),

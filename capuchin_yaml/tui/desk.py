@@ -12,7 +12,6 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from time import monotonic
 from typing import Any, TypeAlias
 
@@ -26,39 +25,24 @@ from capuchin_yaml.events import Choice, Event, TurnStarted
 from capuchin_yaml.events import MessageQueued as MessageQueuedEvent
 from capuchin_yaml.items import Item
 from capuchin_yaml.spec import JsonValue
+from capuchin_yaml.tui import lookups
 from capuchin_yaml.tui.gateway import Broken, Decided, Gateway, Health, Mended, Partial, Pulse
+from capuchin_yaml.tui.lookups import Lookups, What
 from capuchin_yaml.tui.model.changes import Change as TalkChange
 from capuchin_yaml.tui.model.changes import HeadChanged, ItemsChanged
-from capuchin_yaml.tui.model.fleet import Fleet, KnownUsage
+from capuchin_yaml.tui.model.fleet import Fleet
 from capuchin_yaml.tui.model.outbox import Outbox, Pending
-from capuchin_yaml.tui.model.settled import settled
 from capuchin_yaml.tui.model.talk import EventsMissing, Talk
-from capuchin_yaml.tui.model.tokens import TokenCount
 
 _log = logging.getLogger(__name__)
 
 POLL_S = 1.0
 AGENTS_S = 5.0
-FIRST_EVENTS = 400
-"""So many of a conversation's newest events are read first; older ones when they are wanted."""
 OLDER_EVENTS = 400
-DECIDED_TALKS = 20
-"""So many conversations are asked for decisions that were made before."""
 HEALTH_LIMIT_S = 0.9
 """A heartbeat without an answer counts as none after this long."""
 _RETRY_S = 1.0
 _AWAY = (NotSent, ServerUnavailable, WorkerUnavailable)
-
-
-class What(StrEnum):
-    """What changed on the desk."""
-
-    LINK = "link"
-    ROWS = "rows"
-    INBOX = "inbox"
-    OUTBOX = "outbox"
-    AGENTS = "agents"
-    USAGE = "usage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +85,8 @@ class Desk:
         self._tasks: set[asyncio.Task[None]] = set()
         self._lanes: dict[str, asyncio.Lock] = {}
         self._reading: set[str] = set()
+        self.look = Lookups(self.fleet, self._gateway, self._on_change)
+        """What screens ask for beside what the polls tell."""
         self._last_agents = float("-inf")
 
     def talk(self, conversation: str) -> Talk:
@@ -197,42 +183,6 @@ class Desk:
             self._tell(talk, talk.prepend(found))
         return True
 
-    async def read_usage(self) -> None:
-        """Ask every listed conversation for its tokens, those first that changed last.
-
-        What cannot be read stays as it was; a later call asks only for what changed since.
-        """
-        rows = sorted(self.fleet.rows.values(), key=lambda r: r.updated_at, reverse=True)
-        for row in rows:
-            known = self.fleet.usage.get(row.id)
-            if known is not None and known.as_of == row.updated_at:
-                continue
-            try:
-                state = await self._gateway().state(row.id)
-            except CapuchinError:
-                continue
-            self.fleet.usage[row.id] = KnownUsage(
-                row.updated_at, TokenCount.of(state.usage), state.model
-            )
-            self._on_change(What.USAGE)
-
-    async def read_decisions(self) -> None:
-        """Read the newest decisions of the conversations that changed last."""
-        rows = sorted(self.fleet.rows.values(), key=lambda r: r.updated_at, reverse=True)
-        for row in rows[:DECIDED_TALKS]:
-            talk = self.fleet.talks.get(row.id)
-            known = self.fleet.past.get(row.id)
-            if (talk is not None and talk.is_live) or (known and known[0] == row.updated_at):
-                continue
-            try:
-                state = await self._gateway().state(row.id)
-                since = max(state.events - FIRST_EVENTS, 0)
-                found = await self._gateway().events(row.id, since, state.events)
-            except CapuchinError:
-                continue
-            self.fleet.past[row.id] = (row.updated_at, tuple(settled(row.id, row.agent, found)))
-            self._on_change(What.INBOX)
-
     def send(self, conversation: str, text: str) -> Pending:
         """Send a message, or hold it while nobody could take it."""
         message_id = self.outbox.id_again(conversation, text) or secrets.token_hex(8)
@@ -256,7 +206,14 @@ class Desk:
         return conversation
 
     async def decide(
-        self, item: Item, choice: Choice, reason: str = "", result: str = ""
+        self,
+        item: Item,
+        choice: Choice,
+        reason: str = "",
+        result: str = "",
+        *,
+        arguments: str = "",
+        grant: Mapping[str, JsonValue] | None = None,
     ) -> Decided:
         """Answer an item; what changes on the screen comes from its event alone.
 
@@ -265,7 +222,37 @@ class Desk:
         """
         if not self.fleet.link.is_up:
             raise ServerUnavailable("the server is away, nothing was decided")
-        return await self._gateway().decide(item, choice, reason, result)
+        return await self._gateway().decide(
+            item, choice, reason, result, arguments=arguments, grant=grant
+        )
+
+    async def claim(self, item: Item) -> None:
+        """Say to others that one looks at an item; it binds nobody, so no fault matters."""
+        with contextlib.suppress(CapuchinError):
+            await self._gateway().claim(item)
+
+    async def revoke(self, conversation: str, grant: str) -> bool:
+        """Take a grant back; False when there is none any more.
+
+        Raises:
+            CapuchinError: it was not taken.
+        """
+        done = await self._gateway().revoke(conversation, grant)
+        left = tuple(g for g in self.fleet.grants.get(conversation, ()) if g.id != grant)
+        self.fleet.grants[conversation] = left
+        self._on_change(What.GRANTS)
+        return done
+
+    async def reopen(self, conversation: str) -> None:
+        """Open a closed conversation again, and watch it anew.
+
+        Raises:
+            CapuchinError: it was not taken.
+        """
+        await self._gateway().reopen(conversation)
+        if conversation in self._watches:
+            self.detach(conversation)
+            self.attach(conversation)
 
     async def read_item(self, conversation: str, item_id: str) -> Item | None:
         """The whole item, read from its workflow now; None when it waits no more.
@@ -364,7 +351,7 @@ class Desk:
             try:
                 if not learned:
                     state = await gateway.state(talk.id)
-                    talk.begin_at(state.events - FIRST_EVENTS)
+                    talk.begin_at(state.events - lookups.FIRST_EVENTS)
                     self._tell(talk, talk.learn(state))
                     learned = talk.is_watched = True
                 async for pulse in gateway.watch(talk.id, talk.next_offset):

@@ -1,7 +1,8 @@
 """What the TUI needs of the world: one Protocol, and the plain data that crosses it.
 
 The real gateway is `live.LiveGateway` over the client; tests bring a scripted, clock-controlled
-one. Nothing here imports the client, so that the first frame is painted before it is loaded.
+one. Of the client only its plain answers are imported, so that the first frame is painted before
+the rest of it is loaded.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+from capuchin_yaml.client.answers import Grant
 from capuchin_yaml.events import Choice, Event
 from capuchin_yaml.items import Item
 from capuchin_yaml.messages import Usage
@@ -89,6 +91,7 @@ class TalkState:
     status: str
     title: str = ""
     items: tuple[Item, ...] = ()
+    grants: tuple[Grant, ...] = ()
     queued: tuple[Queued, ...] = ()
     version: str = ""
     definition_hash: str = ""
@@ -109,6 +112,8 @@ class Partial:
     offset: int
     """Where `tail` begins in the whole reply, in code points."""
     tail: str
+    held_up: str = ""
+    """Why the model is not writing now, and when it is asked again."""
 
 
 Cause: TypeAlias = Literal["server", "worker", "code"]
@@ -206,9 +211,28 @@ class Gateway(Protocol):
         """Say something; a repeat with the same id is the same message."""
 
     async def decide(
-        self, item: Item, choice: Choice, reason: str = "", result: str = ""
+        self,
+        item: Item,
+        choice: Choice,
+        reason: str = "",
+        result: str = "",
+        *,
+        arguments: str = "",
+        grant: Mapping[str, JsonValue] | None = None,
     ) -> Decided:
-        """Answer exactly this revision of an item."""
+        """Answer exactly this revision of an item; see `Conversation.decide` of the client."""
+
+    async def schemas(self, conversation: str) -> Mapping[str, Mapping[str, JsonValue]]:
+        """The JSON Schema of each tool's arguments, by identity, as the talk pinned them."""
+
+    async def revoke(self, conversation: str, grant: str) -> bool:
+        """Take back what an approval allowed beforehand; False when there is none."""
+
+    async def claim(self, item: Item) -> bool:
+        """Say to others that one looks at an item; False when it waits no more."""
+
+    async def reopen(self, conversation: str) -> None:
+        """Open a closed conversation again."""
 
     async def cancel_turn(self, conversation: str) -> bool:
         """End the running turn; False when none was running."""

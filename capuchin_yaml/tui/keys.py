@@ -46,8 +46,11 @@ def sections() -> dict[str, type]:
         chooser,
         costs,
         decided,
+        editing,
         events,
+        grants,
         inbox,
+        remembering,
     )
     from capuchin_yaml.tui.screens.new_talk import NewTalk
     from capuchin_yaml.tui.widgets import composer, item_detail, picklist, reader, transcript
@@ -61,6 +64,9 @@ def sections() -> dict[str, type]:
         "Inbox": inbox.InboxScreen,
         "An item": item_detail.ItemDetail,
         "Decided": decided.DecidedScreen,
+        "Allowed beforehand": grants.GrantsScreen,
+        "Changing arguments": editing.EditBox,
+        "Remembering": remembering.RememberBox,
         "Events": events.EventsScreen,
         "Costs": costs.CostsScreen,
         "Agents": agents.AgentsScreen,

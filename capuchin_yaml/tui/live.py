@@ -163,7 +163,14 @@ class LiveGateway:
         return Sent(answer.turn, answer.queued)
 
     async def decide(
-        self, item: Item, choice: Choice, reason: str = "", result: str = ""
+        self,
+        item: Item,
+        choice: Choice,
+        reason: str = "",
+        result: str = "",
+        *,
+        arguments: str = "",
+        grant: Mapping[str, JsonValue] | None = None,
     ) -> Decided:
         """Answer exactly this revision of an item."""
         answer = await self._talk(item.conversation).decide(
@@ -173,8 +180,26 @@ class LiveGateway:
             by=self._user,
             reason=reason,
             result=result,
+            arguments=arguments,
+            grant=grant,
         )
         return Decided(answer.accepted, answer.choice, answer.by, answer.at, answer.reason)
+
+    async def schemas(self, conversation: str) -> Mapping[str, Mapping[str, JsonValue]]:
+        """The JSON Schema of each tool's arguments, by identity."""
+        return await self._talk(conversation).input_schemas()
+
+    async def revoke(self, conversation: str, grant: str) -> bool:
+        """Take back what an approval allowed beforehand."""
+        return await self._talk(conversation).revoke(grant, by=self._user)
+
+    async def claim(self, item: Item) -> bool:
+        """Say to others that one looks at an item."""
+        return await self._talk(item.conversation).claim(item.id, by=self._user)
+
+    async def reopen(self, conversation: str) -> None:
+        """Open a closed conversation again."""
+        await self._talk(conversation).reopen(by=self._user)
 
     async def cancel_turn(self, conversation: str) -> bool:
         """End the running turn; False when none was running."""
@@ -237,7 +262,7 @@ async def _partials(
             # The events of the same conversation tell what is wrong.
             found = None
         if found is not None:
-            partial = Partial(found.attempt, found.offset, found.tail)
+            partial = Partial(found.attempt, found.offset, found.tail, found.held_up)
             if partial != last and writing.is_set():
                 last = partial
                 await news.put(partial)
@@ -270,6 +295,7 @@ def _state(found: ConversationState) -> TalkState:
         status=found.status,
         title=found.title,
         items=found.items,
+        grants=found.grants,
         queued=tuple(Queued(q.id, q.text, q.by) for q in found.queued),
         version=definition.version if definition else "",
         definition_hash=definition.hash if definition else "",

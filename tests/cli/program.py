@@ -99,6 +99,8 @@ rules:
     reply: {calls: [{tool: child, args: {}}]}
   - when: {user: "^fail"}
     reply: {say: "", fail: {status: 400}}
+  - when: {user: "^busy"}
+    reply: {say: "Here again.", fail: {status: 429, retry_after_s: 5, times: 1}}
   - when: {user: "^slow"}
     reply: {say: "at last", delay_s: 60}
   - when: {tool: note, result: "noted"}

@@ -55,6 +55,14 @@ class Terminal:
                 raise AssertionError(f"{text!r} did not come; seen:\n{self.seen}")
         self._from = at + len(text)
 
+    def wait_for_any(self, *texts: str) -> str:
+        """Wait until it has written one of `texts`, and return which."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (found := [t for t in texts if t in self.seen[self._from :]]):
+            assert self._read(deadline), f"none of {texts} came; seen:\n{self.seen}"
+        self._from = self.seen.index(found[0], self._from) + len(found[0])
+        return found[0]
+
     def type(self, line: str) -> None:
         """Type a line."""
         os.write(self._ours, line.encode() + b"\n")

@@ -80,6 +80,15 @@ def test_a_model_error_is_1_with_its_reason(shop: Project) -> None:
     assert "error: the turn ended as model_rejected" in ran.err
 
 
+def test_a_provider_that_asks_to_wait_is_told_while_it_is_waited_for(shop: Project) -> None:
+    ran = shop.run("send", "notes", "busy?")
+
+    assert (ran.code, ran.out) == (0, "Here again.\n")
+    [told] = [line for line in ran.err.splitlines() if "cannot answer now" in line]
+    assert "tried again at" in told
+    assert "attempt 2" in told
+
+
 def test_an_unknown_partner_is_1_and_names_the_near_agent(shop: Project) -> None:
     ran = shop.run("send", "nots", "hello")
 

@@ -6,31 +6,14 @@ import signal
 
 import pytest
 
-from tests.cli.program import Project, processes_of, run, wait_until
+from tests.cli.program import Project, processes_of, wait_until
 from tests.cli.terminal import Terminal
-
-
-@pytest.mark.parametrize("environ", [{}, {"TERM": "dumb"}, {"TERM": ""}])
-def test_without_a_terminal_it_refuses_at_once_and_names_the_other_ways(
-    environ: dict[str, str], project: Project
-) -> None:
-    ran = run("tui", cwd=project.folder, environ={**project.environ, **environ})
-
-    assert (ran.code, ran.out) == (2, "")
-    assert "capuchin chat" in ran.err
 
 
 def test_where_nothing_was_started_it_is_3_and_says_what_to_type(project: Project) -> None:
     with Terminal("tui", cwd=project.folder, environ=project.environ) as terminal:
         assert terminal.end() == 3
     assert "capuchin up" in terminal.seen
-
-
-def test_a_dumb_terminal_is_refused_too(project: Project) -> None:
-    environ = {**project.environ, "TERM": "dumb"}
-    with Terminal("tui", cwd=project.folder, environ=environ) as terminal:
-        assert terminal.end() == 2
-    assert "capuchin chat" in terminal.seen
 
 
 def test_up_on_a_terminal_opens_the_tui_and_ends_everything_when_it_is_left(

@@ -19,6 +19,7 @@ from capuchin_yaml.schema_files import read_schema
 from capuchin_yaml.spec import (
     AgentSpec,
     ApprovalSpec,
+    BudgetSpec,
     JsonValue,
     Limits,
     Listing,
@@ -103,6 +104,7 @@ def test_every_map_of_the_schema_is_closed_but_for_notes() -> None:
         ("approval", ApprovalSpec),
         ("rule", RuleSpec),
         ("limits", Limits),
+        ("budget", BudgetSpec),
         ("price", PriceSpec),
         ("listing", Listing),
         ("variable", VariableSpec),
@@ -117,8 +119,8 @@ def test_every_key_of_a_block_has_its_field_in_the_spec(place: str, noun: type) 
 
 
 def test_every_key_of_the_top_has_its_field_in_the_spec() -> None:
-    # `requires` is met or not when the file is compiled.
-    keys = set(read_schema("agent.v1")["properties"]) - {"requires"}
+    # `requires` is met or not, and `extends` and `profiles` are resolved, when it is compiled.
+    keys = set(read_schema("agent.v1")["properties"]) - {"requires", "extends", "profiles"}
 
     fields = set(AgentSpec.__dataclass_fields__) - {"model_settings"}  # of the map `model`
     assert {{"apiVersion": "api_version"}.get(k, k) for k in keys} == fields
@@ -160,6 +162,7 @@ KEYS = st.sampled_from(
     [
         *("", "x-1", "env", "use", "tools", "policy", "type", "amount", "budget", "floor"),
         *("agent", "rules", "Name", "名", "instructions", "max_turns", "\u202e", "no", "1"),
+        *("extends", "profiles", "fallback", "base_url", "api_key", "max_usd", "input", "dev"),
     ]
 )
 
@@ -202,6 +205,10 @@ def test_whatever_is_changed_in_a_file_the_compiler_is_never_laxer_than_the_sche
 
 def test_every_setting_of_a_model_has_its_field_in_the_spec() -> None:
     keys = set(read_schema("agent.v1")["$defs"]["model"]["properties"]) - {"name"}
-    renamed = {"timeout": "timeout_s", "thinking": "thinking_tokens"}
+    renamed = {
+        "timeout": "timeout_s",
+        "thinking": "thinking_tokens",
+        "api_key": "key_variable",
+    }
 
     assert {renamed.get(k, k) for k in keys} == set(ModelSettings.__dataclass_fields__)

@@ -38,7 +38,9 @@ LANGUAGES = {"sh", "text", "yaml", "python", "json", "toml", "ini", "dockerfile"
 PLAYED = {
     "docs/tutorial/first-agent.md",
     "docs/how-to/approve-from-the-terminal.md",
+    "docs/how-to/convert.md",
     "docs/how-to/publish-a-listing.md",
+    "docs/how-to/repair-a-file.md",
     "docs/how-to/test-offline.md",
     "docs/reference/client.md",
 }

@@ -59,6 +59,8 @@ def schema_paths(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Iterato
 def _below(inner: Mapping[str, Any], whole: Mapping[str, Any]) -> Iterator[str]:
     if "items" in inner:
         yield from (f"[].{path}" for path in schema_paths(inner["items"], whole))
+    elif inner.get("additionalProperties") == {"$ref": "#/$defs/profile"}:
+        return  # a patch has keys of the agent itself
     elif isinstance(inner.get("additionalProperties"), dict):
         yield from (f".NAME.{p}" for p in schema_paths(inner["additionalProperties"], whole))
     else:

@@ -24,3 +24,11 @@ def test_a_script_answers_as_the_page_shows(shop: Shell) -> None:
 
 def test_a_listing_is_exported_as_the_page_shows(shop: Shell) -> None:
     shop.play(page("how-to/publish-a-listing.md"))
+
+
+def test_a_file_is_repaired_as_the_page_shows(shop: Shell) -> None:
+    shop.play(page("how-to/repair-a-file.md"))
+
+
+def test_an_agent_of_another_format_is_converted_as_the_page_shows(shop: Shell) -> None:
+    shop.play(page("how-to/convert.md"))

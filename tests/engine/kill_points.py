@@ -52,6 +52,10 @@ KILLS = (2, 4)
 """Fewest and most kills of one talk."""
 EVENTS = (6, 62)
 """History lengths at which something is killed."""
+HEARTBEAT_S = 8.0
+"""Silence after which a one-attempt call is given up. Why not the product's minute: a seed that
+kills a worker inside such a call would do nothing but wait. A tool here takes a quarter of a
+second, so it has ended long before a person is asked about it."""
 LINES = ["a", "b", "c", "d", "e", "wiped x"]
 _AWAY = (ServerUnavailable, WorkerUnavailable, ConversationBlocked, OSError, RuntimeError)
 _TIMES = ("time", "requested_at", "due", "waited_s", "duration_s", "claimed_until")
@@ -142,6 +146,7 @@ class Site:
             "project": "kills",
             "data_dir": str(folder / "data"),
             "agents": [spec.to_json()],
+            "one_attempt_heartbeat_s": HEARTBEAT_S,
         }
         (folder / "job.json").write_text(json.dumps(job))
         return site

@@ -12,6 +12,7 @@ from temporalio.testing import ActivityEnvironment
 
 from capuchin_yaml.engine import activities
 from capuchin_yaml.engine.agents import AgentTable
+from capuchin_yaml.engine.model_calls import choices
 from capuchin_yaml.engine.pauses import PauseBook
 from capuchin_yaml.errors import ModelUnavailable
 from capuchin_yaml.messages import ModelReply, ModelRequest, UserMessage
@@ -43,8 +44,8 @@ def test_the_provider_accepts_what_the_settings_become(settings: dict[str, objec
 
 
 def test_another_model_is_asked_without_them() -> None:
-    assert activities._settings(SPEC, "anthropic:x") == SETTINGS
-    assert activities._settings(SPEC, "rehearsal") == ModelSettings()
+    assert [c.settings for c in choices(SPEC, "anthropic:x")] == [SETTINGS]
+    assert [c.settings for c in choices(SPEC, "rehearsal")] == [ModelSettings()]
 
 
 def test_a_spec_without_settings_keeps_its_form() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capuchin_yaml.spec import ApprovalSpec, Limits, PolicyName
-from tests.engine.house import House
+from tests.engine.house import House, Talk
 
 MADE_UP = ("reed_file", "", "READ_FILE")
 
@@ -155,3 +155,75 @@ async def gated(house: House, *, timeout_s: float) -> Any:
     approval = ApprovalSpec(policy="all", timeout_s=timeout_s)
     house.agent("hasty", model, "lab.write", approval=approval)
     return await house.talk("hasty", "go")
+
+
+@pytest.mark.parametrize("reason", ["", "not on a Friday"])
+async def test_a_refused_call_that_is_asked_for_for_ever_is_stopped_with_a_reason(
+    reason: str, house: House
+) -> None:
+    """Case: a refusal looks like a failure that may pass, so the model never stops asking."""
+    model = house.script(default={"calls": [{"tool": "write", "args": {"line": "x"}}]})
+    house.agent(
+        "insistent",
+        model,
+        "lab.write",
+        approval=ApprovalSpec(policy="all"),
+        limits=Limits(max_steps=20),
+    )
+
+    talk = await house.talk("insistent", "go")
+    denied = 0
+    while (item := await any_item(talk, after=denied))["kind"] == "approval":
+        await talk.decide(item, "deny", reason=reason)
+        denied += 1
+        assert denied <= 20
+    results = [e for e in await talk.entries() if e["kind"] == "result"]
+    await talk.decide(item, "stop")
+    state = await talk.idle()
+    ended = (await talk.events())[-1]
+
+    assert denied == Limits().same_call
+    assert {r["status"] for r in results} == {"denied"}
+    assert all("ann refused this call" in r["text"] and reason in r["text"] for r in results)
+    assert "very same call" in item["title"]
+    assert (ended["outcome"], "same_call" in ended["detail"]) == ("stopped", True)
+    assert state["usage"]["output_tokens"] > 0
+    assert house.effects() == []
+
+
+async def any_item(talk: Talk, *, after: int) -> dict[str, Any]:
+    """The one open item, once this many were decided."""
+
+    async def is_there(state: Any) -> bool:
+        decided = (await talk.kinds()).count("item_decided")
+        return bool(state["items"]) and decided >= after
+
+    found: dict[str, Any] = (await talk.until(is_there))["items"][0]
+    return found
+
+
+async def test_two_calls_in_turn_for_ever_end_at_a_limit_and_a_person_may_go_on(
+    house: House,
+) -> None:
+    """Case: a guard against one call repeated does not see two that alternate."""
+    model = house.script(
+        {"when": {"result": "ping"}, "reply": {"calls": [{"tool": "echo", "args": {"text": "o"}}]}},
+        default={"calls": [{"tool": "echo", "args": {"text": "ping"}}]},
+    )
+    house.agent("pingpong", model, "lab.echo", limits=Limits(max_steps=6, same_call=10))
+
+    talk = await house.talk("pingpong", "go")
+    first = await talk.item("limit")
+    ran = (await talk.kinds()).count("tool_started")
+    await talk.decide(first, "go_on")
+    await talk.until(lambda s: any(i["id"] != first["id"] for i in s["items"]))
+    second = await talk.item("limit")
+    ran_more = (await talk.kinds()).count("tool_started")
+    used = (await talk.state())["usage"]
+    await talk.decide(second, "stop")
+    await talk.idle()
+
+    assert (ran, ran_more) == (6, 12)
+    assert first["reason"] == "limits.max_steps is 6"
+    assert used["input_tokens"] > 0
+    assert (await talk.events())[-1]["outcome"] == "stopped"

@@ -1,7 +1,8 @@
 """A worker of its own process for crash tests: `python worker_process.py FOLDER` serves it.
 
-FOLDER holds `job.json` with the address, key, project and agents; `ready` appears in it once
-the worker polls. Ends when its standard input closes.
+FOLDER holds `job.json` with the address, key, project and agents, and perhaps a shorter patience
+with silent workers; `ready-NAME` appears in it once the worker polls. Ends when its standard input
+closes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from temporalio.client import Client
 
+from capuchin_yaml.engine import entering
 from capuchin_yaml.engine.agents import AgentTable, ServedAgent
 from capuchin_yaml.engine.sealing import sealed_converter
 from capuchin_yaml.engine.worker import WorkerSettings, run_worker
@@ -22,6 +24,9 @@ from capuchin_yaml.tools.registry import Registry
 
 async def main(folder: Path, name: str) -> None:
     job = json.loads((folder / "job.json").read_text())
+    entering.ONE_ATTEMPT_HEARTBEAT_S = job.get(
+        "one_attempt_heartbeat_s", entering.ONE_ATTEMPT_HEARTBEAT_S
+    )
     client = await Client.connect(
         job["address"], data_converter=sealed_converter(bytes.fromhex(job["key"]))
     )

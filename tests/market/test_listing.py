@@ -20,6 +20,8 @@ from capuchin_yaml.spec import (
     JsonValue,
     Limits,
     Listing,
+    ModelChoice,
+    ModelSettings,
     PriceSpec,
     RuleSpec,
     ToolSpec,
@@ -164,6 +166,8 @@ SHOWN = {
     "tools.tool_version",
     "tools.distribution",
     "tools.distribution_version",
+    "model_settings.key_variable",
+    "model_settings.fallback.settings.key_variable",
 }
 
 
@@ -207,6 +211,7 @@ RULED = dataclasses.replace(
         BILLING.approval,
         rules=(RuleSpec("ask", "acme.go", "args.n > 1", "Because.", "args.n > 1.0"),),
     ),
+    model_settings=ModelSettings(fallback=(ModelChoice("rehearsal"),)),
 )
 
 

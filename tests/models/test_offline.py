@@ -28,7 +28,7 @@ async def test_a_long_text_comes_in_a_few_chunks() -> None:
 
 def test_usage_counts_words_and_calls_alike_every_time() -> None:
     blocks = (TextBlock("é" * 8), ReplyCall("t", {"a": 1}), OpaqueBlock("x", {}))
-    usage = estimated_usage({"messages": []}, blocks)
+    usage = estimated_usage(16, blocks)
 
-    assert usage == estimated_usage({"messages": []}, blocks)
+    assert usage == estimated_usage(16, blocks)
     assert (usage.input_tokens, usage.output_tokens) == (4, 4 + 1 + 2)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from capuchin_yaml.spec import VariableSpec
-from capuchin_yaml.tui import desk
+from capuchin_yaml.tui import lookups
 from capuchin_yaml.tui.app import run_tui
 from capuchin_yaml.tui.gateway import AgentCard, Gateway
 from capuchin_yaml.tui.screens.chat import ChatScreen
@@ -142,7 +142,7 @@ def main() -> int:
 
     if which == "events":
         # The whole log at once, as a reader has it who went back to its start.
-        desk.FIRST_EVENTS = worlds.EVENTS + 10
+        lookups.FIRST_EVENTS = worlds.EVENTS + 10
     if which == "fault":
         ChatScreen.draw = fault  # type: ignore[method-assign]  # what this scene is about
     log = Path(os.environ["TUI_LOG"]) if "TUI_LOG" in os.environ else None

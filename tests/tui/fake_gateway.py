@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from capuchin_yaml.client.answers import Grant
 from capuchin_yaml.errors import ConversationNotFound, NotSent, RequestRefused, ServerUnavailable
 from capuchin_yaml.events import (
     Choice,
@@ -38,6 +39,16 @@ from capuchin_yaml.tui.gateway import (
     TalkState,
 )
 
+REFUND: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {
+        "amount_cents": {"type": "integer", "minimum": 1, "description": "How much, in cents."},
+        "order_id": {"type": "string", "pattern": "^[A-Z]-[0-9]+$"},
+        "reason": {"type": "string", "description": "For the customer."},
+    },
+    "required": ["amount_cents", "order_id"],
+    "additionalProperties": False,
+}
 BEGIN = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
 
 
@@ -52,6 +63,7 @@ class FakeTalk:
     log: list[Event] = field(default_factory=list)
     items: dict[str, Item] = field(default_factory=dict)
     queued: list[Queued] = field(default_factory=list)
+    grants: list[Grant] = field(default_factory=list)
     partial: Partial | None = None
     model: str = "scripted:demo"
     turns: int = 0
@@ -92,6 +104,14 @@ class FakeGateway:
         self.closed: list[str] = []
         self.started: list[tuple[str, dict[str, JsonValue], dict[str, JsonValue]]] = []
         self.refuse_sends: str = ""
+        self.edits: list[tuple[str, str]] = []
+        """Every edit that was offered: item, arguments."""
+        self.given: list[dict[str, JsonValue]] = []
+        """What approvals allowed beforehand."""
+        self.revoked: list[str] = []
+        self.claims: list[str] = []
+        self.reopened: list[str] = []
+        self.tool_schemas: dict[str, dict[str, JsonValue]] = {"billing.issue_refund": REFUND}
         self.pages: list[tuple[int, int]] = []
         """Every page of older events that was asked for."""
         self.answers_decisions = True
@@ -250,7 +270,9 @@ class FakeGateway:
         self.emit(talk, "item_opened", item=fields)
         return item
 
-    def settle(self, item: Item, choice: Choice, by: str = "bert", reason: str = "") -> None:
+    def settle(
+        self, item: Item, choice: Choice, by: str = "bert", reason: str = "", **more: Any
+    ) -> None:
         """An item was answered by somebody."""
         talk = self.talks[item.conversation]
         talk.items.pop(item.id, None)
@@ -263,7 +285,23 @@ class FakeGateway:
             choice=choice,
             by=by,
             reason=reason,
+            **more,
         )
+
+    def allow(self, talk: FakeTalk, scope: str = "tool", left: int | None = 3) -> Grant:
+        """A grant that stands."""
+        grant = Grant(
+            f"{talk.id}:g{len(talk.grants) + 1}",
+            scope,
+            "billing.issue_refund",
+            '{"amount_cents":4200,"order_id":"A-1001"}' if scope == "call" else "",
+            left,
+            None,
+            self.user,
+            self.now.isoformat(),
+        )
+        talk.grants.append(grant)
+        return grant
 
     def go_down(self) -> None:
         """The server is gone."""
@@ -334,6 +372,7 @@ class FakeGateway:
             title=talk.title,
             items=tuple(talk.items.values()),
             queued=tuple(talk.queued),
+            grants=tuple(talk.grants),
             version="1.2.0",
             definition_hash="3f2a91bc" * 8,
             model=talk.model,
@@ -406,7 +445,14 @@ class FakeGateway:
         return Sent(None, True)
 
     async def decide(
-        self, item: Item, choice: Choice, reason: str = "", result: str = ""
+        self,
+        item: Item,
+        choice: Choice,
+        reason: str = "",
+        result: str = "",
+        *,
+        arguments: str = "",
+        grant: Mapping[str, JsonValue] | None = None,
     ) -> Decided:
         """Take a decision once, bound to the digest."""
         self._check()
@@ -421,8 +467,13 @@ class FakeGateway:
             raise RequestRefused(f"no item {item.id!r}")
         if open_item.digest != item.digest:
             raise RequestRefused("the item changed, so its digest is another one")
+        if choice == "edit":
+            self.edits.append((item.id, arguments))
+        if grant is not None:
+            self.given.append(dict(grant))
         if self.answers_decisions:
-            self.settle(item, choice, self.user, reason)
+            more = {"arguments": arguments, "grant": dict(grant) if grant is not None else None}
+            self.settle(item, choice, self.user, reason, **more)
         return Decided(True, choice, self.user, at, reason)
 
     async def cancel_turn(self, conversation: str) -> bool:
@@ -434,6 +485,37 @@ class FakeGateway:
             return False
         self.end(talk, "cancelled")
         return True
+
+    async def schemas(self, conversation: str) -> Mapping[str, Mapping[str, JsonValue]]:
+        """What the talk pinned."""
+        self._check()
+        self._talk(conversation)
+        return self.tool_schemas
+
+    async def revoke(self, conversation: str, grant: str) -> bool:
+        """Take a grant back."""
+        self._check()
+        self.revoked.append(grant)
+        talk = self._talk(conversation)
+        before = len(talk.grants)
+        talk.grants = [g for g in talk.grants if g.id != grant]
+        return len(talk.grants) < before
+
+    async def claim(self, item: Item) -> bool:
+        """Note who looks at what."""
+        self._check()
+        self.claims.append(item.id)
+        return item.id in self._talk(item.conversation).items
+
+    async def reopen(self, conversation: str) -> None:
+        """Open a talk again."""
+        self._check()
+        talk = self._talk(conversation)
+        if talk.status != "closed":
+            raise RequestRefused("it is open")
+        self.reopened.append(conversation)
+        talk.status = "idle"
+        self.emit(talk, "conversation_reopened", by=self.user, previous_run_id="0a1b")
 
     async def close_talk(self, conversation: str, reason: str = "") -> None:
         """End the talk."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
+from capuchin_yaml.spec import VariableSpec
 from capuchin_yaml.tui.app import CapuchinApp
 from capuchin_yaml.tui.gateway import AgentCard, Gateway
 from capuchin_yaml.tui.screens.frame import Frame
@@ -68,6 +70,73 @@ def _waiting(fake: FakeGateway) -> str:
     fake.call(talk, 2)
     fake.open_item(talk, 2)
     return TALK
+
+
+def _outcome(fake: FakeGateway) -> str:
+    talk = _talk(fake)
+    fake.call(talk, 2)
+    fake.open_item(talk, 2, kind="outcome", title="issue_refund may or may not have happened")
+    return TALK
+
+
+def _limit(fake: FakeGateway) -> str:
+    talk = _talk(fake)
+    title = "8 model calls are used up; go on?"
+    fake.open_item(talk, 2, kind="limit", tool="", alias="", arguments="", title=title)
+    return TALK
+
+
+def _many(fake: FakeGateway) -> str:
+    _waiting(fake)
+    other = fake.talks["demo.triage-00b711"]
+    fake.turn(other, "and Tuesday")
+    fake.call(other, 1)
+    fake.open_item(other, 1)
+    fake.open_item(other, 2, tool="mail.send", alias="send", arguments='{"to":"bert"}')
+    return TALK
+
+
+def _claimed(fake: FakeGateway) -> str:
+    _waiting(fake)
+    talk = fake.talks[TALK]
+    until = (fake.now + timedelta(minutes=4)).isoformat()
+    for item in list(talk.items.values()):
+        talk.items[item.id] = replace(item, claimed_by="bert", claimed_until=until)
+    return TALK
+
+
+def _granted(fake: FakeGateway) -> str:
+    talk = _talk(fake)
+    fake.allow(talk)
+    fake.allow(talk, "call", 1)
+    return TALK
+
+
+def _changed(fake: FakeGateway) -> None:
+    item = next(iter(fake.talks[TALK].items.values()))
+    fake.settle(item, "edit", "bert", arguments='{"amount_cents":2100,"order_id":"A-1001"}')
+
+
+def _held(fake: FakeGateway) -> str:
+    fake.workers = 0
+    return _idle(fake)
+
+
+def _form(fake: FakeGateway) -> str:
+    fake.cards = (
+        AgentCard(
+            "sales",
+            "0.3.0",
+            "Answers questions about products.",
+            policy="auto: everything runs",
+            variables={
+                "company": VariableSpec(required=True, description="The shop."),
+                "tone": VariableSpec(default="kind", enum=("kind", "short")),
+            },
+            injected=("tenant",),
+        ),
+    )
+    return _idle(fake)
 
 
 def _empty(fake: FakeGateway) -> None:
@@ -134,6 +203,31 @@ SCENES: dict[str, Scene] = {
     "inbox": Scene(_waiting, ("f2",)),
     "item": Scene(_waiting, ("f2", "enter")),
     "deny-reason": Scene(_waiting, ("f2", "enter", "+read", "d", "+box")),
+    "change-form": Scene(_waiting, ("f2", "enter", "+read", "e", "+box")),
+    "change-json": Scene(_waiting, ("f2", "enter", "+read", "e", "+box", "ctrl+t")),
+    "change-refused": Scene(
+        _waiting,
+        ("f2", "enter", "+read", "e", "+box", *["backspace"] * 4, "x", "ctrl+s"),
+    ),
+    "changed-item": Scene(
+        _waiting,
+        ("f2", "enter", "+read", "e", "+box", "backspace", "ctrl+s", "+screen", "+read"),
+    ),
+    "remember": Scene(
+        _waiting,
+        ("f2", "enter", "+read", "r", "+box", *"tool", "tab", "3"),
+    ),
+    "remember-rule-for-all": Scene(_waiting, ("f2", "enter", "+read", "r", "+box", "ctrl+y")),
+    "grants": Scene(_granted, ("f2", "b")),
+    "grants-none": Scene(_idle, ("f2", "b")),
+    "unknown-outcome": Scene(_outcome, ("f2", "enter", "+read")),
+    "limit": Scene(_limit, ("f2", "enter", "+read")),
+    "many-wait": Scene(_many, ("f2", "m", "down", "z")),
+    "claimed-by-another": Scene(_claimed, ("f2", "enter", "+read")),
+    "decided-with-changes": Scene(_waiting, ("f2", "t"), _changed),
+    "held-message": Scene(_held, (*"hello", "enter")),
+    "start-form": Scene(_form, ("ctrl+n", "enter")),
+    "close-for-good": Scene(_idle, ("/", *"close", "enter", "+box")),
     "decided-elsewhere": Scene(_waiting, ("f2", "enter"), _settle("deny", "bert", "too late")),
     "expired": Scene(_waiting, ("f2", "enter"), _settle("expired", "", "")),
     "decided": Scene(_waiting, ("f2", "t"), _settle("approve", "bert", "fine")),
@@ -168,7 +262,8 @@ async def drawn(name: str, size: tuple[int, int], take: Callable[[CapuchinApp], 
     """What is taken of a scene once nothing changes any more."""
     scene = SCENES[name]
     fake = FakeGateway()
-    if scene.cards:
+    start = scene.build(fake)
+    if scene.cards and not fake.cards:
         fake.cards = (
             AgentCard(
                 "billing",
@@ -179,7 +274,6 @@ async def drawn(name: str, size: tuple[int, int], take: Callable[[CapuchinApp], 
             ),
             AgentCard("sales", problem="agents/sales.yaml:4:3: model has no key 'max_ouput'"),
         )
-    start = scene.build(fake)
     app = CapuchinApp(_connect(fake, scene), start=start, clock=lambda: 0.0, poll_s=3600)
     now = fake.now
     before, Frame.now = Frame.now, lambda self: now  # type: ignore[method-assign]  # a still clock
@@ -211,6 +305,8 @@ async def _press(app: CapuchinApp, pilot: Pilot[int], scene: Scene) -> None:
                     break
                 await pilot.press("pagedown")
             await _until(pilot, lambda: app.guard.armed(app.event_clock()))
+        elif key == "+screen":
+            await _until(pilot, lambda: isinstance(app.screen, Frame))
         elif key == "+box":
             await _until(pilot, lambda: not isinstance(app.screen, Frame))
         else:

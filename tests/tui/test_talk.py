@@ -282,6 +282,16 @@ def test_a_closed_conversation_is_over() -> None:
     assert (talk.is_over, talk.status) == (True, "failed")
 
 
+def test_what_holds_a_reply_up_is_shown_until_it_goes_on() -> None:
+    talk = applied([PINNED, turn()])
+
+    assert talk.grow(Partial(2, 0, "", "tried again at 10:00:00 UTC")) == [HeadChanged()]
+    assert talk.detail == "tried again at 10:00:00 UTC"
+    assert talk.open_reply is None
+    assert talk.grow(Partial(2, 0, "Here")) == [HeadChanged(), ReplyGrew()]
+    assert talk.detail == ""
+
+
 def test_the_open_reply_grows_and_is_replaced_by_what_was_said() -> None:
     talk = applied([PINNED, turn()])
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 
 from capuchin_yaml.terminal_text import one_line, visible
+from capuchin_yaml.tui.draw.arguments import difference_rows
 from capuchin_yaml.tui.draw.clock import clock_time, since, span
 from capuchin_yaml.tui.draw.exact import argument_rows
 from capuchin_yaml.tui.draw.rows import Piece, Row, clip, row, spread, wrap
+from capuchin_yaml.tui.model.arguments import differences
+from capuchin_yaml.tui.model.marks import granted
 from capuchin_yaml.tui.model.settled import Settled
 from capuchin_yaml.tui.model.verdict import told
 
@@ -40,13 +43,21 @@ def decided_rows(entry: Settled, width: int, user: str) -> list[Row]:
     out += _fact("talk", entry.conversation, width)
     if item is None:
         return [*out, (), row("its opening lies before what was read", "muted")]
+    if decision.grant:
+        out += _fact("remembers", granted(decision, item.tool), width)
     if item.tool:
         out += _fact("tool", item.tool, width)
         out += _fact("package", item.distribution or "unknown", width)
     out += _fact("asked", item.title, width)
     out += _fact("why", item.reason or "no reason was given", width)
-    if item.arguments:
-        out += [(), row("arguments", "strong"), *argument_rows(item.arguments, width)]
+    ran = decision.arguments or item.arguments
+    before = item.arguments if decision.arguments else item.before
+    if before and ran and differences(before, ran):
+        changed = row("what was changed (- as the model wrote it, + what ran)", "strong")
+        out += [(), changed, *difference_rows(before, ran, width)]
+    if ran:
+        title = "arguments as they were changed" if decision.arguments else "arguments"
+        out += [(), row(title, "strong"), *argument_rows(ran, width)]
     return out
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Literal, TypeAlias
 
 from capuchin_yaml.items import Item, who_has, who_may
 from capuchin_yaml.spec import JsonValue, canonical_json
 from capuchin_yaml.terminal_text import one_line, visible
+from capuchin_yaml.tui.draw.arguments import difference_rows, form_rows
 from capuchin_yaml.tui.draw.clock import since, span, until
 from capuchin_yaml.tui.draw.exact import argument_rows, exact_rows
 from capuchin_yaml.tui.draw.rows import Piece, Row, clip, row, wrap
@@ -26,8 +28,25 @@ _LAST_LINES = 6
 _LABEL = 11
 
 
-def item_rows(item: Item, width: int, *, agent: str, version: str, exact: bool) -> list[Row]:
-    """Everything a person must see before answering, in the order in which it matters."""
+View: TypeAlias = Literal["laid out", "form", "exact"]
+VIEWS: tuple[View, ...] = ("laid out", "exact", "form")
+"""Ways to show arguments; each shows all of them, whole."""
+
+
+def item_rows(
+    item: Item,
+    width: int,
+    *,
+    agent: str,
+    version: str,
+    view: View = "laid out",
+    schema: Mapping[str, JsonValue] | None = None,
+    edited: str | None = None,
+) -> list[Row]:
+    """Everything a person must see before answering, in the order in which it matters.
+
+    `edited` are arguments that the person wrote instead of the item's, to be sent with the answer.
+    """
     out: list[Row] = []
     if item.tool:
         out += _fact("tool", item.tool, width, "tool")
@@ -38,30 +57,44 @@ def item_rows(item: Item, width: int, *, agent: str, version: str, exact: bool) 
         out += _fact("package", item.distribution or "unknown", width)
         out += _fact("effect", item.effect or "unknown", width, _effect_role(item.effect))
     out += _fact("why", item.reason or "no reason was given", width)
+    out += _people(item, width)
+    name = f"{agent} {version}".strip()
+    if item.definition_hash:
+        name = f"{name} · definition {item.definition_hash[:12]}"
+    out += _fact("agent", name, width)
+    out += _fact("talk", item.conversation, width)
+    if item.requested_by not in ("", "the model"):
+        out += _fact("wanted by", f"{item.requested_by}, who changed the model's call", width)
+    before = item.before if edited is None else item.arguments
+    arguments = item.arguments if edited is None else edited
+    if before and before != arguments:
+        whose = "what you changed" if edited is not None else "what was changed"
+        out += [(), _section(whose, width, "- as the model wrote it, + what runs")]
+        out += difference_rows(before, arguments, width)
+    if item.tool or arguments:
+        out += [(), *_arguments(arguments or "{}", width, view, schema, edited is not None)]
+    if item.preview:
+        note = "what the tool says it would do"
+        out += [(), _section("preview", width, note if edited is None else "before your change")]
+        for line in item.preview.splitlines():
+            out += wrap((Piece(visible(line, keep_newlines=False)),), width)
+    out += _mapping("config", item.config, width)
+    out += _mapping("injected", item.injected, width)
+    digest = f"digest {item.digest[:12]} · revision {item.revision}"
+    if edited is not None:
+        digest = f"{digest} · with your changes"
+    return [*out, (), clip((Piece(f"─ end of the item · {digest}", "muted"),), width)]
+
+
+def _people(item: Item, width: int) -> list[Row]:
+    out: list[Row] = []
     if may := who_may(item):
         out += _fact("may decide", may, width)
     if has := who_has(item):
         out += _fact("approved", has, width, "strong")
     if item.escalated:
         out += _fact("escalated", f"to {item.escalated}: nobody decided in time", width)
-    name = f"{agent} {version}".strip()
-    if item.definition_hash:
-        name = f"{name} · definition {item.definition_hash[:12]}"
-    out += _fact("agent", name, width)
-    out += _fact("talk", item.conversation, width)
-    if item.tool or item.arguments:
-        how = "every byte as it is sent" if exact else "laid out · v shows the exact text"
-        out += [(), _section("arguments", width, how)]
-        draw = exact_rows if exact else argument_rows
-        out += draw(item.arguments or "{}", width)
-    if item.preview:
-        out += [(), _section("preview", width, "what the tool says it would do")]
-        for line in item.preview.splitlines():
-            out += wrap((Piece(visible(line, keep_newlines=False)),), width)
-    out += _mapping("config", item.config, width)
-    out += _mapping("injected", item.injected, width)
-    digest = f"digest {item.digest[:12]} · revision {item.revision}"
-    return [*out, (), clip((Piece(f"─ end of the item · {digest}", "muted"),), width)]
+    return out
 
 
 def talk_rows(talk: Sequence[Entry], width: int) -> list[Row]:
@@ -115,6 +148,14 @@ def deadline(due: str | None, then: str, now: datetime) -> str:
     return f"{span(left)} left, then {word}" if left > 0 else f"time is up: {word}"
 
 
+def claim_text(item: Item, user: str, now: datetime) -> str:
+    """Who else says to be looking at it; empty when nobody does."""
+    if not item.claimed_by or item.claimed_by == user or not item.claimed_until:
+        return ""
+    left = until(item.claimed_until, now)
+    return f"{one_line(item.claimed_by, 40)} looks at it" if left and left > 0 else ""
+
+
 def _effect_role(effect: str) -> str:
     return {"read": "ok", "write": "warn"}.get(effect, "bad")
 
@@ -130,6 +171,26 @@ def _fact(label: str, value: str, width: int, role: str = "text") -> list[Row]:
 def _section(title: str, width: int, note: str = "") -> Row:
     text = f"{title} ({note})" if note else title
     return clip((Piece("── ", "rule"), Piece(text, "strong"), Piece(" ──", "rule")), width)
+
+
+def _arguments(
+    arguments: str,
+    width: int,
+    view: View,
+    schema: Mapping[str, JsonValue] | None,
+    is_edited: bool,
+) -> list[Row]:
+    title = "arguments as you wrote them" if is_edited else "arguments"
+    match view:
+        case "exact":
+            title_row = _section(title, width, "every byte as it is sent · v shows the form")
+            return [title_row, *exact_rows(arguments, width)]
+        case "form" if schema is not None:
+            title_row = _section(title, width, "as the tool's form")
+            return [title_row, *form_rows(schema, arguments, width)]
+        case _:
+            title_row = _section(title, width, "laid out · v shows the exact text")
+            return [title_row, *argument_rows(arguments, width)]
 
 
 def _mapping(title: str, values: Mapping[str, JsonValue] | None, width: int) -> list[Row]:

@@ -22,6 +22,10 @@ class Answer:
     """What a box asks for before it is sent: a reason that may be empty, a result that must not."""
     runs_tool: bool = False
     """Whether the tool runs by it, so that a destructive one has its name typed."""
+    asks_rule: bool = False
+    """Whether a box asks what else it allows in this conversation."""
+    arguments: str = ""
+    """For the choice `edit`: what shall run instead."""
     is_for_all: bool = False
     """Whether it answers every item that would run the very same call."""
 
@@ -30,6 +34,7 @@ ANSWERS: Mapping[str, tuple[Answer, ...]] = {
     "approval": (
         Answer("a", "approve", "approve", runs_tool=True),
         Answer("d", "deny", "deny (reason)", asks="reason"),
+        Answer("r", "approve", "approve and remember", runs_tool=True, asks_rule=True),
     ),
     "outcome": (
         Answer("h", "happened", "it happened (enter the result)", asks="result"),
@@ -42,6 +47,10 @@ ANSWERS: Mapping[str, tuple[Answer, ...]] = {
     ),
     "question": (),
 }
+
+
+EDITED = Answer("a", "edit", "approve with your changes", runs_tool=True)
+"""What takes the place of an approve once a person changed the arguments."""
 
 
 def answers(item: Item) -> tuple[Answer, ...]:

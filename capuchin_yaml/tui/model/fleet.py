@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from capuchin_yaml.client.answers import Grant
 from capuchin_yaml.tui.gateway import AgentCard, Health, InboxRow, TalkRow
 from capuchin_yaml.tui.model.settled import Settled, settled
 from capuchin_yaml.tui.model.talk import Talk
@@ -67,6 +68,8 @@ class Fleet:
     usage: dict[str, KnownUsage] = field(default_factory=dict)
     past: dict[str, tuple[str, tuple[Settled, ...]]] = field(default_factory=dict)
     """Decisions of conversations that are not watched, with what their row said then."""
+    grants: dict[str, tuple[Grant, ...]] = field(default_factory=dict)
+    """What stands allowed beforehand, by conversation, as it was read last."""
     workerless: set[str] = field(default_factory=set)
     """Conversations whose watch found that no worker takes up their work: the server counts a
     worker as there for a minute after its end."""

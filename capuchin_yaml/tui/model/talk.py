@@ -17,19 +17,17 @@ from capuchin_yaml.events import (
     ConversationReopened,
     DefinitionPinned,
     Event,
+    GrantUsed,
     ItemDecided,
     ItemEscalated,
     ItemOpened,
     ItemVoted,
-    LimitReached,
     MessageQueued,
-    RolledOver,
     ToolEnded,
     ToolRequested,
     ToolStarted,
     TurnEnded,
     TurnStarted,
-    UnknownEvent,
     UsageRecorded,
 )
 from capuchin_yaml.items import Item, item_from_json
@@ -48,10 +46,10 @@ from capuchin_yaml.tui.model.entries import (
     CardState,
     Entry,
     Mark,
-    Tone,
     ToolCard,
     UserSaid,
 )
+from capuchin_yaml.tui.model.marks import granted, mark_of
 from capuchin_yaml.tui.model.tokens import TokenCount
 
 
@@ -67,15 +65,10 @@ class EventsMissing(CapuchinError):
 _VERDICTS: Mapping[str, CardState] = {"deny": "denied", "invalid": "invalid"}
 _DECISIONS: Mapping[str, CardState] = {
     "approve": "approved",
+    "edit": "approved",
     "deny": "denied",
     "expired": "expired",
     "withdrawn": "cancelled",
-}
-_OUTCOMES: Mapping[str, tuple[str, Tone]] = {
-    "cancelled": ("turn cancelled", "warn"),
-    "stopped": ("turn stopped", "warn"),
-    "model_rejected": ("the model refused the request", "bad"),
-    "model_unavailable": ("the model is not available", "bad"),
 }
 
 
@@ -112,6 +105,7 @@ class Talk:
     _open_calls: set[str] = field(default_factory=set)
     """Calls whose result was not seen yet."""
     _attempt: int = -1
+    _held_up: str = ""
 
     @property
     def is_running(self) -> bool:
@@ -208,7 +202,12 @@ class Talk:
         return [HeadChanged(), ItemsChanged()]
 
     def grow(self, partial: Partial) -> list[Change]:
-        """Take the newest end of the reply being written."""
+        """Take the newest end of the reply being written, or what holds it up."""
+        if partial.held_up != self._held_up:
+            self._held_up = self.detail = partial.held_up
+            return [HeadChanged(), *self.grow(partial)]
+        if partial.held_up:
+            return []
         old = self.open_reply.text if self.open_reply and partial.attempt == self._attempt else ""
         if partial.attempt < self._attempt and self.open_reply:
             return []
@@ -247,6 +246,8 @@ class Talk:
 
     def _drop_open(self) -> list[Change]:
         self._attempt = -1
+        if self._held_up:
+            self._held_up = self.detail = ""
         if self.open_reply is None:
             return []
         self.open_reply = None
@@ -258,11 +259,10 @@ class Talk:
 
     def _on_pinned(self, event: DefinitionPinned) -> list[Change]:
         if event.problem:
-            return self._add(Mark(event.time, event.problem, "warn"))
+            return self._add(mark_of(event))
         self.agent, self.version, self.model = event.agent, event.version, event.model
         self.definition_hash = event.definition_hash
-        text = f"{event.agent} {event.version} · definition {event.definition_hash[:8]}"
-        return [HeadChanged(), *self._add(Mark(event.time, f"{text} · {event.model}"))]
+        return [HeadChanged(), *self._add(mark_of(event))]
 
     def _on_queued(self, event: MessageQueued) -> list[Change]:
         if all(q.id != event.message_id for q in self.queued):
@@ -325,11 +325,13 @@ class Talk:
             fields: dict[str, Any] = {"state": state, "decided_by": event.by}
             if event.reason:
                 fields["reason"] = event.reason
+            if event.arguments:
+                fields |= {"arguments": event.arguments, "reason": f"changed by {event.by}"}
             changes += self._set_card(item.call_id, **fields)
+            if event.grant:
+                changes += self._add(Mark(event.time, granted(event, item.tool)))
         elif event.item_kind in ("limit", "outcome"):
-            who = f" by {event.by}" if event.by else ""
-            words = event.choice.replace("_", " ")
-            changes += self._add(Mark(event.time, f"{event.item_kind}: {words}{who}"))
+            changes += self._add(mark_of(event))
         return changes
 
     def _on_voted(self, event: ItemVoted) -> list[Change]:
@@ -345,6 +347,10 @@ class Talk:
             return []
         self.items[item.id] = item.with_escalation(event)
         return [ItemsChanged(), HeadChanged()]
+
+    def _on_grant_used(self, event: GrantUsed) -> list[Change]:
+        left = "" if event.left is None else f", {event.left} more times"
+        return self._set_card(event.call_id, reason=f"allowed beforehand{left}")
 
     def _on_started(self, event: ToolStarted) -> list[Change]:
         self._settle_status()
@@ -369,20 +375,14 @@ class Talk:
         fields: dict[str, Any] = {"state": event.status, "result": event.text}
         return self._set_card(event.call_id, **fields, duration_s=event.duration_s)
 
-    def _on_limit(self, event: LimitReached) -> list[Change]:
-        return self._add(Mark(event.time, f"limit reached: {event.limit} {event.value}", "warn"))
-
     def _on_usage(self, event: UsageRecorded) -> list[Change]:
         if event.offset >= self._usage_at:
             self.usage.record(event)
         return [HeadChanged()]
 
-    def _on_rolled(self, event: RolledOver) -> list[Change]:
-        return self._add(Mark(event.time, "the conversation went on in a new run"))
-
     def _on_reopened(self, event: ConversationReopened) -> list[Change]:
         self.status, self.detail = "idle", ""
-        return [HeadChanged(), *self._add(Mark(event.time, f"opened again by {event.by}"))]
+        return [HeadChanged(), *self._add(mark_of(event))]
 
     def _on_turn_ended(self, event: TurnEnded) -> list[Change]:
         changes: list[Change] = [HeadChanged()]
@@ -395,25 +395,17 @@ class Talk:
             changes.append(ItemsChanged())
         self.status, self.detail = "idle", event.detail
         if event.outcome != "answered":
-            text, tone = _OUTCOMES.get(event.outcome, (event.outcome, "warn"))
-            text = f"{text}: {event.detail}" if event.detail else text
-            changes += self._add(Mark(event.time, text, tone))
+            changes += self._add(mark_of(event))
         return changes
 
     def _on_closed(self, event: ConversationClosed) -> list[Change]:
         self.status, self.detail = event.status, event.detail
         self.items, self.queued = {}, []
-        who = f" by {event.by}" if event.by else ""
-        text = f"conversation {event.status}{who}"
-        text = f"{text}: {event.detail}" if event.detail else text
-        mark = Mark(event.time, text, "bad" if event.status == "failed" else "info")
-        ended = self._end_open_calls()
+        mark, ended = mark_of(event), self._end_open_calls()
         return [*self._drop_open(), *ended, HeadChanged(), ItemsChanged(), *self._add(mark)]
 
     def _on_other(self, event: Event) -> list[Change]:
-        name = event.name if isinstance(event, UnknownEvent) else event.kind
-        text = f"an event this release does not know: {name}"
-        return self._add(Mark(event.time, text))
+        return self._add(mark_of(event))
 
 
 _HANDLERS: Mapping[type[Event], Callable[[Talk, Any], list[Change]]] = {
@@ -428,9 +420,8 @@ _HANDLERS: Mapping[type[Event], Callable[[Talk, Any], list[Change]]] = {
     ItemEscalated: Talk._on_escalated,
     ToolStarted: Talk._on_started,
     ToolEnded: Talk._on_ended,
-    LimitReached: Talk._on_limit,
+    GrantUsed: Talk._on_grant_used,
     UsageRecorded: Talk._on_usage,
-    RolledOver: Talk._on_rolled,
     ConversationReopened: Talk._on_reopened,
     TurnEnded: Talk._on_turn_ended,
     ConversationClosed: Talk._on_closed,

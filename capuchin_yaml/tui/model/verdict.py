@@ -9,6 +9,7 @@ from capuchin_yaml.tui.gateway import Decided
 _WORDS = {
     "approve": "approved",
     "deny": "denied",
+    "edit": "approved with changes",
     "happened": "it happened",
     "rerun": "run again",
     "failed": "treated as failed",
@@ -19,6 +20,7 @@ _WORDS = {
 }
 _GLYPHS = {
     "approve": ("✔", "ok"),
+    "edit": ("✔", "ok"),
     "happened": ("✔", "ok"),
     "rerun": ("✔", "ok"),
     "go_on": ("✔", "ok"),

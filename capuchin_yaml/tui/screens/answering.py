@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.timer import Timer
 
 from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.items import Item
+from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.draw.rows import Piece, Row, row
 from capuchin_yaml.tui.model.answers import Answer, must_type_name
 from capuchin_yaml.tui.model.guard import HOLD_S, QUIET_S, Shown
+from capuchin_yaml.tui.model.remember import Remembered
 from capuchin_yaml.tui.model.verdict import answered
 from capuchin_yaml.tui.notices import Question
 from capuchin_yaml.tui.screens.boxes import NameBox, TextBox
@@ -84,7 +88,10 @@ class Answering:
         if (item.id, item.digest) in self._sending:
             self._say("an answer is on its way", "muted")
             return
-        self._hold(shown, lambda: self._go_on(item, answer))
+        if answer.choice == "edit":
+            # Why here: what is sent is what was painted when the key came.
+            answer = replace(answer, arguments=screen.showing.edited or "")
+        self._hold(shown, partial(self._go_on, item, answer))
 
     def labels(self) -> list[tuple[str, str]]:
         """Each answer key with what it does."""
@@ -140,6 +147,8 @@ class Answering:
         if must_type_name(item, answer):
             box = NameBox(item.tool, f"{answer.label}: {item.title}")
             self._screen.app.push_screen(box, lambda ok: self._typed(item, answer, bool(ok)))
+        elif answer.asks_rule:
+            self._ask_rule(item, answer)
         elif answer.asks == "reason":
             text = TextBox(
                 f"deny {title}", "a reason helps the agent; it may be empty", may_be_empty=True
@@ -156,8 +165,39 @@ class Answering:
             self._send(item, answer)
 
     def _typed(self, item: Item, answer: Answer, ok: bool) -> None:
-        if ok:
+        if ok and answer.asks_rule:
+            self._ask_rule(item, answer)
+        elif ok:
             self._send(item, answer)
+
+    def _ask_rule(self, item: Item, answer: Answer) -> None:
+        from capuchin_yaml.tui.screens.remembering import RememberBox
+
+        def chosen(rule: Remembered | None) -> None:
+            if rule is not None:
+                self._send(item, answer, grant=rule.to_json())
+
+        self._screen.app.push_screen(RememberBox(item, self._screen.now), chosen)
+
+    def edit(self) -> None:
+        """Open the editor on the arguments of the approval on show."""
+        from capuchin_yaml.tui.screens.editing import EditBox
+
+        screen = self._screen
+        item = screen.item
+        if item is None or item.kind != "approval" or screen.detail.shown is None:
+            screen.capuchin.say("only a call that waits for approval can be changed")
+            return
+        begun = screen.showing.written or item.arguments
+
+        def written(arguments: str | None) -> None:
+            if arguments is not None:
+                screen.showing.keep(item, arguments)
+                screen.action_detail()
+                screen.draw_facts()
+
+        box = EditBox(f"change {item.tool}", begun, screen.showing.schema)
+        screen.app.push_screen(box, written)
 
     def _written(self, item: Item, answer: Answer, text: str | None) -> None:
         if text is None:
@@ -167,7 +207,15 @@ class Answering:
         else:
             self._send(item, answer, reason=text)
 
-    def _send(self, item: Item, answer: Answer, *, reason: str = "", result: str = "") -> None:
+    def _send(
+        self,
+        item: Item,
+        answer: Answer,
+        *,
+        reason: str = "",
+        result: str = "",
+        grant: Mapping[str, JsonValue] | None = None,
+    ) -> None:
         current = self._screen.desk.talk(item.conversation).items.get(item.id)
         if current is not None and (current.digest, current.revision) != (
             item.digest,
@@ -179,13 +227,22 @@ class Answering:
         if answer.is_for_all:
             self._screen.desk.spawn(self._approve_all(item))
         else:
-            self._screen.desk.spawn(self._decide(item, answer, reason, result))
+            self._screen.desk.spawn(self._decide(item, answer, reason, result, grant))
         self._screen.draw_facts()
 
-    async def _decide(self, item: Item, answer: Answer, reason: str, result: str) -> None:
+    async def _decide(
+        self,
+        item: Item,
+        answer: Answer,
+        reason: str,
+        result: str,
+        grant: Mapping[str, JsonValue] | None,
+    ) -> None:
         app = self._screen.capuchin
         try:
-            decided = await self._screen.desk.decide(item, answer.choice, reason, result)
+            decided = await self._screen.desk.decide(
+                item, answer.choice, reason, result, arguments=answer.arguments, grant=grant
+            )
         except CapuchinError as error:
             app.say(f"not decided: {one_line(str(error), 300)}", "bad")
         else:

@@ -74,7 +74,7 @@ class CostsScreen(Frame):
         """Ask for what changed since it was read."""
         if self.desk.fleet.link.is_up:
             self.run_worker(
-                self.desk.read_usage(), group="usage", exclusive=True, exit_on_error=False
+                self.desk.look.usage(), group="usage", exclusive=True, exit_on_error=False
             )
 
     def action_back(self) -> None:

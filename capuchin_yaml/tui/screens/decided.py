@@ -53,7 +53,7 @@ class DecidedScreen(Frame):
         self.query_one("#filter").display = False
         self.query_one(PickList).focus()
         if self.desk.fleet.link.is_up:
-            self.run_worker(self.desk.read_decisions(), exit_on_error=False)
+            self.run_worker(self.desk.look.decisions(), exit_on_error=False)
         self.draw()
 
     def on_resize(self) -> None:

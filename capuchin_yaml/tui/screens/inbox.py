@@ -10,28 +10,20 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
-from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.items import Item
 from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.draw.bars import status_row
-from capuchin_yaml.tui.draw.clock import clock_time, since
-from capuchin_yaml.tui.draw.item import (
-    deadline,
-    item_line,
-    item_rows,
-    question_line,
-    question_rows,
-    talk_rows,
-)
+from capuchin_yaml.tui.draw.clock import clock_time
+from capuchin_yaml.tui.draw.item import item_line, question_line
 from capuchin_yaml.tui.draw.rows import Piece, Row, row, wrap
 from capuchin_yaml.tui.gateway import InboxRow
-from capuchin_yaml.tui.model.answers import Answer, answers
-from capuchin_yaml.tui.model.bench import identical
+from capuchin_yaml.tui.model.answers import Answer
 from capuchin_yaml.tui.model.verdict import told
 from capuchin_yaml.tui.notices import Question
 from capuchin_yaml.tui.screens.answering import Answering
 from capuchin_yaml.tui.screens.bulk import Bulk
 from capuchin_yaml.tui.screens.frame import Frame
+from capuchin_yaml.tui.screens.showing import Showing
 from capuchin_yaml.tui.widgets.item_detail import ItemDetail
 from capuchin_yaml.tui.widgets.lines import Lines
 from capuchin_yaml.tui.widgets.picklist import Pick, PickList
@@ -45,7 +37,10 @@ class InboxScreen(Frame):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f2", "back", "back", id="inbox.back"),
         Binding("g", "go", "go to the talk", id="inbox.go"),
-        Binding("v", "exact", "exact text", id="inbox.exact"),
+        Binding("v", "exact", "laid out, form, exact text", id="inbox.exact"),
+        Binding("e", "edit", "change the arguments", id="inbox.edit"),
+        Binding("x", "drop_edit", "drop your changes", id="inbox.drop_edit"),
+        Binding("b", "grants", "allowed beforehand", id="inbox.grants"),
         Binding("t", "decided", "what was decided", id="inbox.decided"),
         Binding("slash", "filter", "filter", id="inbox.filter"),
         Binding("u", "order", "another order", id="inbox.order"),
@@ -63,12 +58,8 @@ class InboxScreen(Frame):
         super().__init__()
         self._focus_item = focus_item
         """What to start at, until the list has shown it."""
-        self._row: InboxRow | None = None
-        self._item: Item | None = None
-        self._question: Question | None = None
-        self._problem = ""
-        self._exact = False
         self._attached: set[str] = set()
+        self.showing = Showing(self)
         self._answering = Answering(self)
         self.bulk = Bulk(self)
 
@@ -110,21 +101,16 @@ class InboxScreen(Frame):
     @property
     def item(self) -> Item | None:
         """The item on show, as its workflow tells it."""
-        return self._item
+        return self.showing.item
 
     @property
     def question(self) -> Question | None:
         """The program's own question on show."""
-        return self._question
+        return self.showing.question
 
     def answers(self, item: Item) -> tuple[Answer, ...]:
-        """What can be answered to an item here; one key for all that run the very same call."""
-        given = answers(item)
-        same = identical(item.digest, self.desk.fleet.waiting())
-        if len(same) < 2 or not given:
-            return given
-        label = f"approve all {len(same)} identical calls"
-        return (*given, Answer("A", "approve", label, runs_tool=True, is_for_all=True))
+        """What can be answered to an item here."""
+        return self.showing.answers(item)
 
     @property
     def detail(self) -> ItemDetail:
@@ -141,7 +127,8 @@ class InboxScreen(Frame):
             return
         self.draw_frame(None)
         self._draw_list()
-        self._refresh_item()
+        self.showing.refresh()
+        self.showing.reread()
         self.draw_facts()
         width = max(self.size.width - 2, 1)
         keys = "Enter opens it, then a approves · m marks · z not now · / filter · t decided · F1"
@@ -159,9 +146,10 @@ class InboxScreen(Frame):
         clock = self.desk.clock()
         rows = bench.arranged(waiting, clock)
         self._draw_tabs(len(waiting))
-        if self._row is not None and all(r.id != self._row.id for r in rows):
+        shown = self.showing.row
+        if shown is not None and all(r.id != shown.id for r in rows):
             # What was just decided stays until the reader goes on.
-            rows = [*rows, self._row]
+            rows = [*rows, shown]
 
         def pick(entry: InboxRow) -> Pick:
             mark = "◆" if entry.id in bench.marks else ""
@@ -223,102 +211,19 @@ class InboxScreen(Frame):
 
     def _show(self, key: str) -> None:
         """Show an item that is not on show yet."""
-        if self._row is not None and self._row.id == key:
-            return
-        if self._question is not None and self._question.id == key:
-            return
-        self._answering.drop()
-        self._item, self._row, self._question, self._problem = None, None, None, ""
-        self._question = next((q for q in self.capuchin.board.questions() if q.id == key), None)
-        self._row = next((r for r in self.desk.fleet.waiting() if r.id == key), None)
-        self.detail.show(None, None)
-        if self._row is not None:
-            self.desk.attach(self._row.conversation)
-            self._attached.add(self._row.conversation)
-            self.desk.spawn(self._read(self._row))
-        self._refresh_item()
-        self.draw_facts()
-
-    async def _read(self, wanted: InboxRow) -> None:
-        problem = ""
-        try:
-            item = await self.desk.read_item(wanted.conversation, wanted.id)
-        except CapuchinError as error:
-            item, problem = None, str(error)
-        if self._row is None or self._row.id != wanted.id or not self.is_ready:
-            return
-        if item is None and not problem and self._item is None:
-            problem = "its conversation has no such item any more"
-        self._item, self._problem = item or self._item, problem
-        self._show_item()
-        self.draw_facts()
-
-    def _refresh_item(self) -> None:
-        """Follow what the log says of the item on show."""
-        if self._row is None:
-            if self._question is not None:
-                self._show_question(self._question)
-            return
-        talk = self.desk.talk(self._row.conversation)
-        newest = talk.items.get(self._row.id)
-        if newest is not None and talk.is_current and newest != self._item:
-            self._item = newest
-            self._problem = ""
-        self._show_item()
-
-    def _show_item(self) -> None:
-        item, shown_row = self._item, self._row
-        if item is None or shown_row is None:
-            self.detail.show(None, None)
-            return
-        talk = self.desk.talk(item.conversation)
-        exact = self._exact
-
-        def draw(width: int) -> list[Row]:
-            return item_rows(
-                item, width, agent=talk.agent or shown_row.agent, version=talk.version, exact=exact
-            )
-
-        def context(width: int) -> list[Row]:
-            return talk_rows(talk.entries, width)
-
-        is_open = item.id in talk.items and item.id not in talk.decided
-        self.detail.answer_keys = frozenset(a.key for a in self.answers(item))
-        key = (item.id, item.digest, item.revision) if is_open else None
-        self.detail.show(key, draw, context)
-
-    def _show_question(self, question: Question) -> None:
-        is_open = question in self.capuchin.board.questions()
-        self.detail.answer_keys = frozenset(o.key for o in question.options)
-        key = (question.id, "", 0) if is_open else None
-        self.detail.show(key, lambda width: question_rows(question, width))
+        if self.showing.show(key):
+            self._answering.drop()
+            if self.showing.row is not None:
+                self._attached.add(self.showing.row.conversation)
+            self.draw_facts()
 
     def draw_facts(self) -> None:
         """The line above the detail and the line of keys below it."""
         if not self.is_ready:
             return
-        self.query_one("#facts", Lines).set_rows([self._facts()])
+        self.query_one("#facts", Lines).set_rows([self.showing.facts()])
         width = max(self.query_one("#pane").size.width - 2, 1)
         self.query_one("#keys", Lines).set_rows(wrap(self._answering.keys_row(), width))
-
-    def _facts(self) -> Row:
-        if self._question is not None:
-            return row("question of capuchin itself", "strong")
-        if self._row is None:
-            return row("nothing is open", "muted")
-        decided = self.desk.talk(self._row.conversation).decided.get(self._row.id)
-        if decided is not None:
-            return row(*told(decided, self.capuchin.user))
-        if self._problem:
-            return row(f"✖ cannot be read, so not answered: {one_line(self._problem, 200)}", "bad")
-        if self._item is None:
-            return row("reading it from its conversation…", "muted")
-        now = self.now()
-        left = deadline(self._item.due, self._item.then, now)
-        wait = since(self._item.requested_at, now)
-        kind = one_line(self._item.kind, 20)
-        head = f"{kind} · " if not self.is_narrow else ""
-        return (Piece(f"{head}waits {wait} · ", "strong"), Piece(left, "warn"))
 
     @on(ItemDetail.Painted)
     def _painted(self) -> None:
@@ -331,9 +236,10 @@ class InboxScreen(Frame):
 
     def action_detail(self) -> None:
         """Go to the detail of the marked item."""
-        if self._row is not None or self._question is not None:
+        if self.showing.row is not None or self.showing.question is not None:
             self.add_class("-open")
             self.detail.focus()
+            self.showing.claim()
 
     def action_list(self) -> None:
         """Go to the list."""
@@ -345,9 +251,24 @@ class InboxScreen(Frame):
         self.query_one(PickList).action_move(step)
 
     def action_exact(self) -> None:
-        """Change between arguments laid out and the exact text."""
-        self._exact = not self._exact
-        self._show_item()
+        """Show the arguments laid out, as a form, or as the exact text."""
+        self.capuchin.say(f"arguments: {self.showing.next_view()}")
+
+    def action_edit(self) -> None:
+        """Write other arguments for the call on show; nothing is decided by it."""
+        self._answering.edit()
+
+    def action_drop_edit(self) -> None:
+        """Forget what was written, so that the call is the model's again."""
+        item = self.showing.item
+        if item is not None and self.showing.edited is not None:
+            self.showing.keep(item, item.arguments)
+            self.capuchin.say("your changes are dropped")
+            self.draw_facts()
+
+    def action_grants(self) -> None:
+        """Show what stands allowed beforehand."""
+        self.capuchin.action_grants()
 
     def action_decided(self) -> None:
         """Show what was decided before."""
@@ -367,8 +288,8 @@ class InboxScreen(Frame):
 
     def action_mark(self) -> None:
         """Mark the item of the list, or take its mark away."""
-        if self._row is not None:
-            self.capuchin.bench.toggle(self._row.id)
+        if self.showing.row is not None:
+            self.capuchin.bench.toggle(self.showing.row.id)
             self._draw_list()
 
     def action_invert(self) -> None:
@@ -379,8 +300,8 @@ class InboxScreen(Frame):
 
     def action_put_off(self) -> None:
         """Not now: the item goes to the end of the list and is not called for a while."""
-        if self._row is not None:
-            is_off = self.capuchin.bench.put_off(self._row, self.desk.clock())
+        if self.showing.row is not None:
+            is_off = self.capuchin.bench.put_off(self.showing.row, self.desk.clock())
             self.capuchin.say("not now: it stands last for 15 minutes" if is_off else "back again")
             self._draw_list()
 
@@ -390,8 +311,8 @@ class InboxScreen(Frame):
 
     def action_go(self) -> None:
         """Leave the inbox for the item's conversation."""
-        if self._row is not None:
-            conversation = self._row.conversation
+        if self.showing.row is not None:
+            conversation = self.showing.row.conversation
             self.app.pop_screen()
             self.capuchin.chat.open(conversation)
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
-import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual.app import SuspendNotSupported
-
 from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.commands import commands
 from capuchin_yaml.tui.draw.rows import Piece, Row, clip
+from capuchin_yaml.tui.editor import edited
 from capuchin_yaml.tui.model import suggest
 from capuchin_yaml.tui.model.pasted import clean
 from capuchin_yaml.tui.model.search import Choosable
@@ -145,28 +139,9 @@ class Writing:
 
     def edit(self) -> None:
         """Write the draft in the person's editor; what is saved there comes back."""
-        app = self._screen.capuchin
-        words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
-        if not words:
-            app.say("set VISUAL or EDITOR to write in an editor", "warn")
-            return
-        with tempfile.TemporaryDirectory(prefix="capuchin-") as folder:
-            file = Path(folder) / "message.md"
-            file.write_text(self._composer.message, "utf-8", "surrogatepass")
-            try:
-                with app.suspend():
-                    # Why these streams: descriptors 1 and 2 lead to the log while the TUI runs.
-                    code = subprocess.call(
-                        [*words, str(file)], stdout=sys.__stdout__, stderr=sys.__stdout__
-                    )
-            except (OSError, SuspendNotSupported) as error:
-                app.say(f"the editor did not start: {one_line(str(error), 200)}", "bad")
-                return
-            if code:
-                app.say(f"the editor ended with {code}; the draft stays as it was", "warn")
-                return
-            text = file.read_text("utf-8", "replace")
-        self._composer.put(clean(text)[0].rstrip("\n"))
+        text = edited(self._screen.capuchin, self._composer.message, "message.md")
+        if text is not None:
+            self._composer.put(clean(text)[0].rstrip("\n"))
 
 
 def _suggestion(sign: str, entry: Choosable, width: int) -> list[Row]:

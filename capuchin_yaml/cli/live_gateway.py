@@ -1,0 +1,46 @@
+"""The gateway of the TUI and of the plain mode over the server of this project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from capuchin_yaml.cli.agents_file import KnownAgent
+from capuchin_yaml.cli.reached import reach
+from capuchin_yaml.tui.gateway import AgentCard
+
+if TYPE_CHECKING:
+    from capuchin_yaml.client.home import Home
+    from capuchin_yaml.tui.live import LiveGateway
+
+
+def card(agent: KnownAgent) -> AgentCard:
+    """An agent as the TUI lists it."""
+    return AgentCard(
+        name=agent.name,
+        version=agent.version,
+        description=agent.description,
+        model=agent.model,
+        policy=agent.sentence,
+        variables=agent.variables,
+        injected=agent.injected,
+        problem=agent.problem,
+    )
+
+
+async def live_gateway(
+    home: Home, cards: Callable[[], Sequence[AgentCard]], program: str = "tui"
+) -> LiveGateway:
+    """Connect; `cards` tells, at any time, which agents are served on this machine.
+
+    `program` is what is recorded with every request.
+
+    Raises:
+        ServerUnavailable: nothing is started here, or it does not answer.
+        UnsafeState: the state folder or its key is not ours alone.
+    """
+    from capuchin_yaml.client.identity import asserted_user
+    from capuchin_yaml.tui.live import LiveGateway
+
+    fleet = await reach(home, program=program)
+    return LiveGateway(fleet, user=asserted_user(), agents=cards)
