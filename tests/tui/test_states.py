@@ -23,10 +23,14 @@ PICTURED = {
     "chooser": ("palette",),
     "costs": ("costs",),
     "decided": ("decided",),
+    "editing": ("change-form", "change-json"),
     "events": ("events", "events-raw"),
     "finding": ("find",),
-    "inbox": ("item", "empty-inbox"),
-    "new_talk": ("new-conversation",),
+    "grants": ("grants",),
+    "inbox": ("item", "many-wait", "unknown-outcome", "empty-inbox"),
+    "new_talk": ("new-conversation", "start-form"),
+    "remembering": ("remember",),
+    "showing": ("changed-item",),
     "writing": ("slash-menu",),
 }
 """Which pictures show each module of screens."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
 from textual import events
@@ -43,7 +43,7 @@ def press_in_a_row(app: CapuchinApp, name: str, last: float) -> float:
     return time.monotonic()
 
 
-async def blow(seeds: Iterable[int]) -> AsyncIterator[int]:
+async def blow(seeds: Iterable[int]) -> AsyncGenerator[int, None]:
     """Blow a storm for each seed; after each, the decisions that were made by accident so far."""
     fake = FakeGateway()
     talk = fake.add()
