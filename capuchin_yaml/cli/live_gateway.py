@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from capuchin_yaml.cli.agents_file import KnownAgent, told_agent
+from capuchin_yaml.cli.bell import wants_bell
 from capuchin_yaml.cli.reached import reach
 from capuchin_yaml.tui.gateway import AgentCard
 
@@ -44,6 +46,7 @@ async def live_gateway(
     from capuchin_yaml.tui.live import LiveGateway
 
     fleet = await reach(home, program=program)
+    rings = await asyncio.to_thread(wants_bell)
 
     async def all_cards() -> Sequence[AgentCard]:
         here = list(cards())
@@ -51,4 +54,4 @@ async def live_gateway(
         elsewhere = [told_agent(s.told) for s in await fleet.served() if s.agent not in names]
         return [*here, *(card(agent) for agent in elsewhere if agent is not None)]
 
-    return LiveGateway(fleet, user=asserted_user(), agents=all_cards)
+    return LiveGateway(fleet, user=asserted_user(), agents=all_cards, rings=rings)

@@ -80,7 +80,8 @@ def _roster(
     if any(one.spec is None for one in compiled):
         return None
     roster, problems = first_roster([OnDisk(one.path, one.spec) for one in compiled])
-    wants = [ungranted(serving.spec, serving.path) for serving in roster.values()]
+    chosen = {one.path: one.profile for one in compiled}
+    wants = [ungranted(s.spec, s.path, chosen[s.path]) for s in roster.values()]
     problems = (*problems, *(f"error: {want}" for want in wants if want))
     for problem in problems:
         out.tell(problem)

@@ -56,6 +56,7 @@ class LiveGateway:
         *,
         user: str,
         agents: Callable[[], Awaitable[Sequence[AgentCard]]] | None = None,
+        rings: bool = False,
     ) -> None:
         """Speak as `user`; `agents` tells, at any time, which agents can be started.
 
@@ -64,6 +65,7 @@ class LiveGateway:
         self._fleet = fleet
         self._user = user
         self._agents = agents or _nobody
+        self._rings = rings
         self._talks: dict[str, Conversation] = {}
         self._partial_s = _NEAR_S if fleet.address.startswith(_LOOPBACK) else _FAR_S
 
@@ -76,6 +78,11 @@ class LiveGateway:
     def user(self) -> str:
         """The name that decisions are made under, as asserted."""
         return self._user
+
+    @property
+    def rings(self) -> bool:
+        """Whether the operator of this machine wants the bell for everything that waits."""
+        return self._rings
 
     async def agents(self) -> tuple[AgentCard, ...]:
         """The agents that can be started."""
