@@ -11,7 +11,7 @@ from tests.cli.program import run
 TEAM = """\
 agents:
   root:
-    model: anthropic/claude-haiku-4-5
+    model: anthropic/claude-opus-4-8
     instruction: Help.
     add_date: true
     toolsets: [{type: shell}]

@@ -8,6 +8,7 @@ from capuchin_yaml.compiler.check import agent_schema
 from capuchin_yaml.compiler.convert.draft import Draft, has_model_key
 from capuchin_yaml.compiler.convert.source import Source
 from capuchin_yaml.compiler.document import Path
+from capuchin_yaml.compiler.wording import resolved
 
 _FAMILIES = (
     (re.compile(r"claude-[\w.-]+"), "anthropic"),
@@ -47,11 +48,26 @@ def set_model(source: Source, draft: Draft, path: Path, written: str, *, separat
         source.fill_in(path, "model", f"this version has no provider {provider[:40]!r}")
 
 
+def set_fallback(source: Source, draft: Draft, path: Path, *, separator: str) -> None:
+    """Take the models that are asked when the first cannot answer, as they stand in a list."""
+    models: list[str] = []
+    for i in range(source.count(*path)):
+        written = source.text(*path, i) or ""
+        provider, _, name = written.partition(separator)
+        model = model_name(provider, name)
+        if model is None or not has_model_key("fallback"):
+            source.lose((*path, i), f"{written[:60]!r}: {_NO_PROVIDER}")
+        else:
+            models.append(model)
+    if models:
+        draft.settings["fallback"] = models
+
+
 def set_number(source: Source, draft: Draft, path: Path, key: str) -> None:
     """Take a setting of the model at `path`, if agent.yaml takes this value of it."""
     if not has_model_key(key) or source.node(*path) is None:
         return
-    schema = agent_schema()["$defs"]["model"]["properties"][key]
+    schema = resolved(agent_schema()["$defs"]["model"]["properties"][key], agent_schema())
     node = source.node(*path)
     value = node.value if node is not None else None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
