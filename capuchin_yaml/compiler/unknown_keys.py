@@ -95,7 +95,8 @@ def _foreign(place: Place, key: str, message: str, ours: str) -> UnknownKey:
     """Explain another format's word `key`, which is called `ours` here."""
     head, _, example = ours.partition(": ")
     name = head.split(".", 1)[0]
-    said = f"{message}; it is called {head} here"
+    ours_is = f"here that is said with {head}" if example else f"it is called {head} here"
+    said = f"{message}; {ours_is}"
     if place == "" and name in LATER_KEYS[""]:
         return UnknownKey(
             "later-key", f"{said}, which this version does not carry out yet", _UNTIL_LATER
