@@ -72,7 +72,7 @@ def compile_file(
     an error; one without any takes it for nothing.
     """
     try:
-        data = _read(path)
+        data = read_bytes(path)
     except (OSError, ValueError) as error:
         return _unreadable(path, error)
     return compile_bytes(data, path, registry, profile=profile)
@@ -217,7 +217,7 @@ def _is_agent(path: Path) -> bool:
     if path.name.endswith(_NEVER_AGENTS) or path.name.startswith("."):
         return False
     try:
-        data = _read(path)
+        data = read_bytes(path)
     except OSError as error:
         # It may be one unless it is a folder, a device or a link to nothing; compiling it says
         # why it cannot be read.
@@ -226,7 +226,12 @@ def _is_agent(path: Path) -> bool:
     return _AGENT_LINE.search(data.decode(encoding, "replace")) is not None
 
 
-def _read(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """The content of a plain file, and of one that is too large to compile its beginning.
+
+    Raises:
+        OSError: it cannot be read, or is no plain file.
+    """
     mode = os.stat(path).st_mode
     # Why: a device or a pipe would be read for ever.
     if not stat.S_ISREG(mode):

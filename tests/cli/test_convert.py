@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from capuchin_yaml.cli.convert import KINDS
@@ -98,3 +99,11 @@ def test_hostile_text_of_the_old_file_is_printed_visibly(tmp_path: Path) -> None
     ran = run("convert", "a.yaml", cwd=tmp_path)
 
     assert "\x1b" not in ran.out + ran.err
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+
+    ran = run("convert", "pipe.yaml", cwd=tmp_path)
+
+    assert (ran.code, ran.err) == (1, "error: cannot read pipe.yaml: it is no plain file\n")
