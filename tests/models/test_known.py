@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 
@@ -13,8 +14,8 @@ from capuchin_yaml.models.known import has_price, is_known, known_names
 def test_the_names_are_those_of_the_installed_sdk() -> None:
     from anthropic.types.model import Model
 
-    [literal, _] = Model.__args__
-    assert known_names("anthropic") == set(literal.__args__)
+    [literal, _] = get_args(Model)
+    assert known_names("anthropic") == set(get_args(literal))
 
 
 @pytest.mark.parametrize(
