@@ -138,7 +138,7 @@ class _Compiling:
             own = check(whole.parent)
             found.extend(own.diagnostics)
             before = replace(plain, approval=bind_approval_alone(whole.parent, own, plain.tools))
-            told = "the file that it extends"
+            told = "in the file that it extends"
             found.extend(_loosened(before, whole.parent, plain, whole.document, told))
         for name, document in whole.profiles.items():
             with_it: list[Diagnostic] = []
@@ -151,7 +151,7 @@ class _Compiling:
                 found.append(diagnostic)
             if plain is not None and spec is not None:
                 before = replace(spec, approval=plain.approval)
-                told = "without the profile it"
+                told = "without the profile"
                 found.extend(_loosened(before, whole.document, spec, document, told))
             yield name, spec
 
@@ -182,10 +182,11 @@ def _loosened(
         yield Diagnostic(
             "approval-loosened",
             Severity.WARNING,
-            f"{told} asks before calls of {', '.join(tools)} that run alone here",
+            f"approval is looser than {told}: calls of {', '.join(tools)} run alone, or need "
+            "fewer people",
             document.key_span(("approval",)),
             "capuchin plan shows what runs alone now",
-            (Annotation(below.key_span(("approval",)), "it asks because of this"),)
+            (Annotation(below.key_span(("approval",)), "this is stricter"),)
             if below.node(("approval",)) is not None
             else (),
         )
