@@ -111,7 +111,7 @@ class Deciding:
                     signature=request.signature,
                 ),
                 result_type=dict,
-                start_to_close_timeout=timedelta(seconds=5),
+                start_to_close_timeout=timedelta(seconds=3),
                 schedule_to_close_timeout=timedelta(seconds=CHECK_S),
                 retry_policy=RetryPolicy(maximum_attempts=3),
                 summary=f"{request.choice} by {request.by}",
