@@ -27,6 +27,7 @@ from capuchin_yaml.cli.decide import (
     typed_word,
 )
 from capuchin_yaml.cli.durations import DURATION
+from capuchin_yaml.cli.floor_text import tell_floor
 from capuchin_yaml.cli.grants import list_grants, revoke_grant
 from capuchin_yaml.cli.item_text import MIN_DIGEST, arguments_json, item_json, print_item
 from capuchin_yaml.cli.output import ExitCode, Ink, Output
@@ -104,6 +105,7 @@ async def _list(out: Output, limit: int, as_json: bool) -> ExitCode:
             break
     if not rows:
         out.tell("nothing waits for a person")
+    tell_floor(out)
     return ExitCode.DONE
 
 

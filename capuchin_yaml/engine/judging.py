@@ -76,14 +76,14 @@ class Judging:
         return await self._gate.tightened(calls, verdicts)
 
     def _tallies_before(self, calls: list[Call]) -> dict[str, JsonValue]:
-        """What rules may count before these calls: open calls of the reply as if they ran."""
-        first = min((c.n for c in calls), default=0)
-        earlier = [
-            c
-            for c in (self._c.turn.calls if self._c.turn else ())
-            if c.n < first and c.arguments and (c.stage != "done" or c.was_started)
-        ]
-        return self.tallies_with(earlier)
+        """What rules may count: earlier calls of the reply, those that wait as if they ran."""
+        judged = {c.n for c in calls}
+        first = min(judged, default=0)
+        # Later ones too that ran while these waited: an edit must not make room for both.
+        in_turn = self._c.turn.calls if self._c.turn else ()
+        others = [c for c in in_turn if c.arguments and c.n not in judged]
+        counted = [c for c in others if c.was_started or (c.n < first and c.stage != "done")]
+        return self.tallies_with(counted)
 
     def tallies_with(self, calls: list[Call]) -> dict[str, dict[str, JsonValue]]:
         """The tallies so far, with these calls counted as if they ran."""
