@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import importlib
 import os
 import signal
@@ -50,7 +51,8 @@ if TYPE_CHECKING:
 MIN_COLUMNS = 40
 MIN_ROWS = 12
 FLUSH_S = 0.1
-SLOW_FLUSH_S = 0.2
+SLOW_FLUSH_S = 0.25
+_GC_THRESHOLDS = (5_000, 20, 50)
 NOTICE_S = 8.0
 _NOTICE_ROLES = {"info": "muted", "ok": "ok", "warn": "warn", "bad": "bad"}
 _INPUTS = (events.Key, events.Paste, events.MouseDown, events.MouseScrollDown, events.MouseScrollUp)
@@ -186,6 +188,10 @@ class CapuchinApp(App[int]):
         # Why in a thread: what is typed while it is imported is shown at once.
         await asyncio.to_thread(importlib.import_module, "capuchin_yaml.tui.desk")
         self.has_begun = True
+        if not self.is_headless:
+            # Why: a search through everything ever made takes 50 ms, and a key waits for it.
+            gc.freeze()
+            gc.set_threshold(*_GC_THRESHOLDS)
         await self.desk.run()
 
     async def on_event(self, event: events.Event) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from textual.pilot import Pilot
+from textual.widgets import Input, TextArea
 
 from capuchin_yaml.spec import VariableSpec
 from capuchin_yaml.tui.app import CapuchinApp
@@ -258,6 +259,11 @@ SCENES: dict[str, Scene] = {
 
 async def dump(name: str, size: tuple[int, int]) -> str:
     """The screen of a scene as text, the same at every run."""
+    return await drawn(name, size, text_of) + "\n"
+
+
+async def drawn(name: str, size: tuple[int, int], take: Callable[[CapuchinApp], str]) -> str:
+    """What is taken of a scene once nothing changes any more."""
     scene = SCENES[name]
     fake = FakeGateway()
     start = scene.build(fake)
@@ -293,7 +299,7 @@ async def dump(name: str, size: tuple[int, int]) -> str:
             if scene.others:
                 await _until(pilot, lambda: app.others)
             await _still(app, pilot)
-            return text_of(app) + "\n"
+            return take(app)
     finally:
         Frame.now = before  # type: ignore[method-assign]  # as it was
 
@@ -344,6 +350,10 @@ async def _until(pilot: Pilot[int], is_true: Callable[[], object]) -> None:
 async def _still(app: CapuchinApp, pilot: Pilot[int]) -> None:
     """Wait until notices are gone and nothing changes any more."""
     app._notice = ((), 0.0)
+    for line in app.screen.query(Input):
+        line.cursor_blink = False
+    for box in app.screen.query(TextArea):
+        box.cursor_blink = False
     last, same = "", 0
     for _ in range(100):
         app._draw_soon()
