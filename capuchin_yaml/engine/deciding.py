@@ -106,7 +106,7 @@ class Deciding:
                     by=request.by,
                     choice=request.choice,
                     approvers=tuple(item.get("approvers", ())),
-                    earlier=tuple(str(v["by"]) for v in item.get("votes", ())),
+                    earlier={str(v["by"]): bool(v["proven"]) for v in item.get("votes", ())},
                     statement=statement_of(request),
                     signature=request.signature,
                 ),
