@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,9 @@ def test_a_statement_names_every_part() -> None:
     ["conversation", "item", "digest", "choice", "by", "sent_at", "arguments", "result", "reason"],
 )
 def test_every_part_makes_another_statement(part: str) -> None:
-    assert statement_of(replace(DECISION, **{part: "other"})) != statement_of(DECISION)
+    changed: dict[str, Any] = {part: "other"}
+
+    assert statement_of(replace(DECISION, **changed)) != statement_of(DECISION)
 
 
 @pytest.mark.parametrize(
