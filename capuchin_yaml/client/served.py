@@ -4,7 +4,7 @@ Who serves knows, so who serves writes. A mark is a workflow that nobody runs, a
 for each agent, sealed, with what a form and a list need. The worker that wrote a mark ends it when
 it stops; others that serve the same agent write it again within half a minute. A worker that was
 killed leaves its marks: starting such an agent is refused by the workers that are there.
-Decision: docs/decisions/0021-workers-say-what-they-serve.md
+Decision: docs/decisions/0020-workers-say-what-they-serve.md
 """
 
 from __future__ import annotations
