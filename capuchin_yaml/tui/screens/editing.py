@@ -63,6 +63,9 @@ class EditBox(ModalScreen[str | None]):
 
     async def on_mount(self) -> None:
         """Start in the first field, or in the text where there is no schema."""
+        if not self.query("#title"):
+            # It was left before it was there.
+            return
         note = "" if self._schema is not None else "the tool's schema cannot be read here: JSON"
         title = [row(one_line(self._title, 120), "strong"), *([row(note, "warn")] if note else [])]
         self.query_one("#title", Lines).set_rows(title)
@@ -76,7 +79,10 @@ class EditBox(ModalScreen[str | None]):
             await box.remove_children()
             for field in self._fields:
                 label = Lines()
-                await box.mount(label, Input(value=field.text, compact=True, classes="field"))
+                # Why not selected: the focus comes a moment later, and a key before it would count
+                # for less than the same key after it.
+                line = Input(field.text, compact=True, classes="field", select_on_focus=False)
+                await box.mount(label, line)
                 label.set_rows([row(one_line(f"{field.name} ({field.note})", 200), "muted")])
         else:
             text.text = laid_out(arguments)
