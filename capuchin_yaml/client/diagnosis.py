@@ -53,6 +53,8 @@ SEEN_S = 75.0
 """A worker asks for work about every minute; one that did within this counts as there."""
 UNTAKEN_S = 10.0
 """Work that no worker has taken for so long means that none is there, whoever asked before."""
+_BUSY_S = 60.0
+"""Longest time for which a worker that goes on asking for work is believed to come to this too."""
 ROLLS_OVER_S = 0.02
 """How long to wait before the newest run is asked for again; by then there is a newer one."""
 _QUICK = timedelta(seconds=2)
@@ -250,9 +252,14 @@ async def why_silent(link: Link, conversation: str, silent_s: float) -> Capuchin
         return error
     if found.failing is not None:
         return blocked(link, conversation, found.failing)
-    if found.untaken and silent_s >= UNTAKEN_S:
+    if found.untaken and silent_s >= UNTAKEN_S and not _is_busy(seen, silent_s):
         return no_worker(link, seen)
     return None
+
+
+def _is_busy(seen: tuple[Seen, ...], silent_s: float) -> bool:
+    """Whether a worker lives and only has much to do: it has asked for work since this waits."""
+    return silent_s < _BUSY_S and any(s.ago_s < silent_s - UNTAKEN_S / 2 for s in seen)
 
 
 async def attended(
@@ -297,7 +304,8 @@ async def _out_of_patience(link: Link, silent_s: float) -> CapuchinError | None:
         seen = await workers(link)
     except RPCError as error:
         return in_our_words(link, error)
-    return no_worker(link, seen) if silent_s >= UNTAKEN_S else None
+    late = silent_s >= UNTAKEN_S and not _is_busy(seen, silent_s)
+    return no_worker(link, seen) if late else None
 
 
 def no_worker(link: Link, seen: tuple[Seen, ...] = ()) -> WorkerUnavailable:

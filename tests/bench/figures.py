@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from tests.bench.compile_files import compile_files
 from tests.bench.contenders import Run
+from tests.bench.crowds import crowd, flood, idle, inbox
+from tests.bench.endurance import endless, resume
 from tests.bench.full_state import full_state
 from tests.bench.help_start import start
 from tests.bench.long_talk import long_talk
@@ -26,5 +28,11 @@ FIGURES: Mapping[str, Callable[[Run], Awaitable[list[Figure]]]] = {
     "start": start,
     "compile": compile_files,
     "memory": memory,
+    "crowd": crowd,
+    "flood": flood,
+    "resume": resume,
+    "idle": idle,
+    "inbox": inbox,
+    "endless": endless,
 }
 """In the order in which a run measures them."""

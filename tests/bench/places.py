@@ -38,8 +38,18 @@ model: scripted:script.yaml
 prompt: You are a bench.
 tools: [lab.echo]
 """
+_ASKING = """\
+apiVersion: capuchin/v1
+name: asking
+model: scripted:script.yaml
+prompt: You are a bench.
+tools: [lab.write]
+approval: all
+"""
 _SCRIPT = """\
 rules:
+  - when: {user: '^write (.*)'}
+    reply: {calls: [{tool: write, args: {line: $1}}]}
   - when: {user: '^many (\\d+)'}
     reply:
       calls:
@@ -92,28 +102,10 @@ class PlainPlace(Place):
 @asynccontextmanager
 async def ours(folder: Path) -> AsyncIterator[OurPlace]:
     """Run `capuchin up --no-tui` on the bench's agent, and talk to it through the client."""
-    agents = folder / "agents"
-    agents.mkdir(parents=True)
-    (agents / "bench.yaml").write_text(_AGENT)
-    (agents / "script.yaml").write_text(_SCRIPT)
-    home = Home.find(agents)
-    log = (folder / "up.log").open("wb")
-    up = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        "from capuchin_yaml.cli.app import main; main()",
-        "up",
-        "--no-tui",
-        str(agents / "bench.yaml"),
-        cwd=folder,
-        env=_environment() | {"PYTHONPATH": str(_LAB)},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=log,
-        stderr=log,
-        start_new_session=True,
-    )
+    home = lay_out(folder)
+    up = await start_up(folder)
     try:
-        fleet = await _reach(home, up, folder / "up.log")
+        fleet = await reach(home, up, folder / "up.log")
         record, running = read_record(home), read_up(home)
         assert record is not None
         assert running is not None
@@ -127,8 +119,37 @@ async def ours(folder: Path) -> AsyncIterator[OurPlace]:
         )
         await fleet.close()
     finally:
-        await _end(up)
-        log.close()
+        await end(up)
+
+
+def lay_out(folder: Path) -> Home:
+    """Write the bench's agents into a folder."""
+    agents = folder / "agents"
+    agents.mkdir(parents=True)
+    (agents / "bench.yaml").write_text(_AGENT)
+    (agents / "asking.yaml").write_text(_ASKING)
+    (agents / "script.yaml").write_text(_SCRIPT)
+    return Home.find(agents)
+
+
+async def start_up(folder: Path) -> asyncio.subprocess.Process:
+    """Start `capuchin up --no-tui` on them; it is not waited for."""
+    with (folder / "up.log").open("ab") as log:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-c",
+            "from capuchin_yaml.cli.app import main; main()",
+            "up",
+            "--no-tui",
+            str(folder / "agents" / "bench.yaml"),
+            str(folder / "agents" / "asking.yaml"),
+            cwd=folder,
+            env=_environment() | {"PYTHONPATH": str(_LAB)},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
 
 
 @asynccontextmanager
@@ -156,7 +177,7 @@ async def stock_server(folder: Path) -> AsyncIterator[tuple[str, int]]:
                 yield address, server.pid
                 return
         finally:
-            await _end(server)
+            await end(server)
     raise RuntimeError("the stock server does not start")
 
 
@@ -177,10 +198,11 @@ async def plain(address: str, server_pid: int, queue: str) -> AsyncIterator[Plai
         assert await worker.stdout.readline() == b"polling\n"
         yield PlainPlace(address, server_pid, worker.pid, await Client.connect(address), queue)
     finally:
-        await _end(worker)
+        await end(worker)
 
 
-async def _reach(home: Home, up: asyncio.subprocess.Process, log: Path) -> Capuchin:
+async def reach(home: Home, up: asyncio.subprocess.Process, log: Path) -> Capuchin:
+    """Return a client once the project serves."""
     async with asyncio.timeout(_READY_S):
         while up.returncode is None:
             # A state folder that is just being made is not believed yet.
@@ -204,7 +226,8 @@ async def _serves(address: str, server: asyncio.subprocess.Process) -> bool:
     return False
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def end(process: asyncio.subprocess.Process) -> None:
+    """End a process politely, or else at once."""
     if process.returncode is not None:
         return
     process.send_signal(signal.SIGTERM)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import signal
 
 import pytest
 
 from tests.cli.program import PROGRAM, Project, processes_of, wait_until
 from tests.cli.terminal import Terminal
-from tests.e2e.demo import kill_everything
 from tests.tui.terminal import TuiTerminal
 
 
@@ -63,6 +65,16 @@ def test_tui_alone_talks_to_the_running_server(shop: Project) -> None:
     assert shop.run("show", conversation).code == 0
 
 
+def _kill_server(project: Project) -> None:
+    """End `up` and all that it brought along, so that nothing starts the server again."""
+    worker = json.loads((project.home / "worker.json").read_text())
+    server = json.loads((project.home / "server.json").read_text())
+    pids = [worker["pid"], *(w["pid"] for w in worker["workers"])]
+    for pid in (*pids, server["guard_pid"], server["pid"]):
+        with contextlib.suppress(ProcessLookupError):  # some follow `up` by themselves
+            os.kill(pid, signal.SIGKILL)
+
+
 def tui_of(project: Project) -> TuiTerminal:
     """`capuchin tui` in a terminal that can be read."""
     return TuiTerminal(
@@ -82,7 +94,7 @@ def test_nothing_is_written_over_the_screen_while_the_server_is_away(project: Pr
         tui_of(project) as terminal,
     ):
         terminal.until(lambda text: "● worker" in text)
-        kill_everything(project)
+        _kill_server(project)
         terminal.until(lambda text: "server away" in text)
         terminal.raw = b""
         terminal.listen(4.0)
