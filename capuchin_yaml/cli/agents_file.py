@@ -69,6 +69,20 @@ def no_such_name(agents: Sequence[KnownAgent], name: str) -> RequestRefused:
     return RequestRefused(f"{name!r} is neither an agent nor a conversation; {hint}")
 
 
+def told_to_others(agent: KnownAgent) -> dict[str, JsonValue]:
+    """What a worker tells of an agent to terminals on other machines: no path of this one."""
+    plain = dataclasses.asdict(agent)
+    return {k: v for k, v in plain.items() if k not in ("path", "problem")}
+
+
+def told_agent(told: Mapping[str, JsonValue]) -> KnownAgent | None:
+    """An agent as a worker told of it; None when this release does not understand that."""
+    try:
+        return _agent(told)
+    except (TypeError, ValueError, AttributeError):
+        return None
+
+
 def _agent(value: Mapping[str, JsonValue]) -> KnownAgent:
     names = {f.name for f in dataclasses.fields(KnownAgent)}
     kept = {k: v for k, v in value.items() if k in names}

@@ -83,6 +83,7 @@ def on_disk_json(compiled: Compiled) -> dict[str, JsonValue]:
     return {
         "path": str(compiled.path),
         "spec": None if compiled.spec is None else compiled.spec.to_json(),
+        "profile": compiled.profile,
         "parts": [str(part) for part in compiled.parts],
         "problems": shown_problems(compiled),
         "headline": concise(errors[0]) if errors else "",
@@ -101,7 +102,7 @@ def on_disk_from_json(value: Mapping[str, JsonValue]) -> OnDisk:
     parts = tuple(Path(part) for part in value.get("parts", ()))
     if spec is None:
         return OnDisk(path, None, problems, headline, parts=parts)
-    wanted = ungranted(spec, path)
+    wanted = ungranted(spec, path, value.get("profile"))
     if wanted:
         return OnDisk(path, None, f"error: {wanted}", wanted, parts=parts)
     try:
@@ -112,7 +113,7 @@ def on_disk_from_json(value: Mapping[str, JsonValue]) -> OnDisk:
     return OnDisk(path, spec, problems, headline, model.name, is_stand_in, parts)
 
 
-def ungranted(spec: AgentSpec, path: Path) -> str:
+def ungranted(spec: AgentSpec, path: Path, profile: str | None = None) -> str:
     """Why the agent does not start here for want of a grant, and what to type; else empty."""
     from capuchin_yaml.compiler.operator_config import read_operator_config
     from capuchin_yaml.policy.needs import is_granted, needs_of
@@ -121,7 +122,11 @@ def ungranted(spec: AgentSpec, path: Path) -> str:
     if is_granted(spec.name, needs, read_operator_config().grants):
         return ""
     wanted = ", ".join(str(need) for need in needs)
-    return f"{spec.name} needs {wanted}, which is not granted here; type: capuchin trust {path}"
+    chosen = f" --profile {profile}" if profile is not None else ""
+    return (
+        f"{spec.name} needs {wanted}, which is not granted here; "
+        f"type: capuchin trust {path}{chosen}"
+    )
 
 
 def code_roots(specs: Iterable[AgentSpec]) -> tuple[Path, ...]:

@@ -23,6 +23,7 @@ VERBS: Mapping[str, str] = {
     "explain": "Print the page of a diagnostic.",
     "plan": "Say what an agent may do: what runs alone, what asks, what is never done.",
     "policy": "Prove what an agent's policy says of calls, without running any.",
+    "render": "Print the exact prompt that a conversation would start with.",
     "up": "Find or start Temporal, run the agents, open the TUI.",
     "down": "Stop what `up --detach` left running.",
     "worker": "Run a worker alone, for a real cluster.",

@@ -77,19 +77,18 @@ def _machine() -> Iterator[Finding]:
 
     version = ".".join(str(part) for part in sys.version_info[:3])
     yield Finding("capuchin", "ok", f"{__version__} on Python {version}, {sys.platform}")
-    if os.environ.get("TEMPORAL_ADDRESS"):
-        yield Finding("temporal", "ok", f"named by TEMPORAL_ADDRESS: {_address()}")
-        return
     from capuchin_yaml.client.dev_server import temporal_program
+    from capuchin_yaml.client.target import environment_target
 
     try:
-        yield Finding("temporal", "ok", str(temporal_program()))
+        target = environment_target()
+        if target is not None:
+            text = f"Temporal's own settings name {target.address}, namespace {target.namespace}"
+            yield Finding("temporal", "ok", text)
+        else:
+            yield Finding("temporal", "ok", str(temporal_program()))
     except CapuchinError as error:
         yield Finding("temporal", "missing", str(error))
-
-
-def _address() -> str:
-    return os.environ.get("TEMPORAL_ADDRESS", "")
 
 
 def _agents(paths: tuple[Path, ...], profile: str | None) -> Iterator[Finding]:
@@ -116,15 +115,27 @@ def _agents(paths: tuple[Path, ...], profile: str | None) -> Iterator[Finding]:
         for package in sorted({f"{t.distribution} {t.distribution_version}" for t in spec.tools}):
             yield Finding("packages", "ok", f"{package}, used by {spec.name}")
         yield _model(spec)
-        yield from _needs(spec, path)
+        yield from _needs(spec, path, compiled.profile)
+        yield from _groups(spec)
 
 
-def _needs(spec: AgentSpec, path: Path) -> Iterator[Finding]:
+def _groups(spec: AgentSpec) -> Iterator[Finding]:
+    from capuchin_yaml.compiler.operator_config import read_operator_config
+
+    config = read_operator_config()
+    for group in config.people.unknown(spec.approval.groups()):
+        text = (
+            f"{spec.name} asks the group {group}, which is not in {config.path}: nobody can decide"
+        )
+        yield Finding("groups", "missing", text)
+
+
+def _needs(spec: AgentSpec, path: Path, profile: str | None) -> Iterator[Finding]:
     from capuchin_yaml.cli.agents_on_disk import ungranted
     from capuchin_yaml.policy.needs import needs_of
 
     needs = needs_of(spec)
-    wanted = ungranted(spec, path)
+    wanted = ungranted(spec, path, profile)
     if wanted:
         yield Finding("needs", "missing", wanted)
     for name in sorted({need.variable for need in needs if need.variable}):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from capuchin_yaml.cli import options
+from capuchin_yaml.cli.bell import wants_bell
 from capuchin_yaml.cli.changed_call import (
     Change,
     changed_arguments,
@@ -26,6 +27,7 @@ from capuchin_yaml.cli.decide import (
     typed_word,
 )
 from capuchin_yaml.cli.durations import DURATION
+from capuchin_yaml.cli.floor_text import tell_floor
 from capuchin_yaml.cli.grants import list_grants, revoke_grant
 from capuchin_yaml.cli.item_text import MIN_DIGEST, arguments_json, item_json, print_item
 from capuchin_yaml.cli.output import ExitCode, Ink, Output
@@ -103,6 +105,7 @@ async def _list(out: Output, limit: int, as_json: bool) -> ExitCode:
             break
     if not rows:
         out.tell("nothing waits for a person")
+    tell_floor(out)
     return ExitCode.DONE
 
 
@@ -312,6 +315,7 @@ def watch_command(as_json: bool) -> ExitCode:
 
 async def _watch(out: Output, as_json: bool) -> ExitCode:
     seen: dict[str, InboxRow] = {}
+    rings = await asyncio.to_thread(wants_bell)
     async with reached() as (_home, fleet):
         first = True
         while not out.reader_gone:
@@ -321,6 +325,8 @@ async def _watch(out: Output, as_json: bool) -> ExitCode:
                     if change == "opened" and key in seen:
                         continue
                     row = seen[key] if change == "gone" else rows[key]
+                    if rings and change == "opened" and not first:
+                        out.ring()
                     if as_json:
                         out.answer_json({"change": change, **row_json(row)}, one_line=True)
                     else:

@@ -29,7 +29,7 @@ prompt: |
   You welcome people at {{ house }}.
   Answer in one short paragraph, and ask one question back.
 
-# Tools come from installed packages, as <package>.<tool>; what is not read-only asks first.
+# Tools come from installed packages, as <entry point>.<tool>; what is not read-only asks first.
 # tools:
 #   - billing.lookup_order
 #   - billing.issue_refund

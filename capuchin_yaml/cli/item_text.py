@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from capuchin_yaml.cli.clock import distance, local_time
+from capuchin_yaml.cli.floor_text import floor_of
 from capuchin_yaml.cli.output import Ink, Output, Part
 from capuchin_yaml.items import Item, who_has, who_may
 from capuchin_yaml.spec import JsonValue, canonical_json
@@ -25,6 +26,8 @@ def item_lines(item: Item) -> Iterator[tuple[Part, ...]]:
         yield _field("preview" if i == 0 else "", line)
     if item.reason:
         yield _field("why", item.reason)
+    for said in floor_of(item.tool, item.alias) if item.kind == "approval" else ():
+        yield _field("floor", said)
     yield _field("conversation", item.conversation)
     if item.definition_hash:
         yield _field("definition", item.definition_hash[:DIGEST_SHOWN])
@@ -125,6 +128,7 @@ def item_json(item: Item) -> dict[str, JsonValue]:
         "injected": None if item.injected is None else dict(item.injected),
         "definition_hash": item.definition_hash,
         "reason": item.reason,
+        "floor": floor_of(item.tool, item.alias) if item.kind == "approval" else [],
         "requested_by": item.requested_by,
         "approvers": list(item.approvers),
         "may_decide": list(item.may_decide),

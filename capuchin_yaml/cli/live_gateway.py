@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from capuchin_yaml.cli.agents_file import KnownAgent
+from capuchin_yaml.cli.agents_file import KnownAgent, told_agent
+from capuchin_yaml.cli.bell import wants_bell
 from capuchin_yaml.cli.reached import reach
 from capuchin_yaml.tui.gateway import AgentCard
 
@@ -33,7 +35,8 @@ async def live_gateway(
 ) -> LiveGateway:
     """Connect; `cards` tells, at any time, which agents are served on this machine.
 
-    `program` is what is recorded with every request.
+    Those that only workers elsewhere serve are known from the server. `program` is what is
+    recorded with every request.
 
     Raises:
         ServerUnavailable: nothing is started here, or it does not answer.
@@ -43,4 +46,12 @@ async def live_gateway(
     from capuchin_yaml.tui.live import LiveGateway
 
     fleet = await reach(home, program=program)
-    return LiveGateway(fleet, user=asserted_user(), agents=cards)
+    rings = await asyncio.to_thread(wants_bell)
+
+    async def all_cards() -> Sequence[AgentCard]:
+        here = list(cards())
+        names = {c.name for c in here}
+        elsewhere = [told_agent(s.told) for s in await fleet.served() if s.agent not in names]
+        return [*here, *(card(agent) for agent in elsewhere if agent is not None)]
+
+    return LiveGateway(fleet, user=asserted_user(), agents=all_cards, rings=rings)

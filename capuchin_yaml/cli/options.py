@@ -58,7 +58,7 @@ def start_values(command: F) -> F:
         type=words,
         multiple=True,
         metavar="NAME=VALUE",
-        callback=_pairs,
+        callback=pairs,
         help="A value that tools see and the model never does.",
     )(command)
     return click.option(
@@ -67,12 +67,13 @@ def start_values(command: F) -> F:
         type=words,
         multiple=True,
         metavar="NAME=VALUE",
-        callback=_pairs,
+        callback=pairs,
         help="A variable of the agent's prompt.",
     )(command)
 
 
-def _pairs(_ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+def pairs(_ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    """The values of an option that is given as NAME=VALUE, each name once."""
     found: dict[str, str] = {}
     for value in values:
         name, equals, text = value.partition("=")

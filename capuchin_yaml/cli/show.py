@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from capuchin_yaml.cli import options
+from capuchin_yaml.cli.clock import distance
 from capuchin_yaml.cli.item_text import item_json
 from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.cli.reached import reached
@@ -65,6 +66,7 @@ async def _show(out: Output, word: str, follow: bool, as_json: bool) -> ExitCode
                     "items": [item_json(item) for item in state.items],
                     "events": [to_json(event) for event in events],
                     "usage": dataclasses.asdict(state.usage),
+                    "still_running": [dataclasses.asdict(r) for r in state.still_running],
                     "created_at": state.created_at,
                     "updated_at": state.updated_at,
                 }
@@ -78,6 +80,11 @@ async def _show(out: Output, word: str, follow: bool, as_json: bool) -> ExitCode
     out.tell(f"{state.conversation} is {state.status}{detail}")
     tell_person_needed(out, state.items)
     tell_paused(out, state)
+    for running in state.still_running:
+        out.warn(
+            f"{running.tool} ({running.call_id}) was given up {distance(running.since)} and has "
+            "not ended: its worker runs it on"
+        )
     return ExitCode.DONE
 
 

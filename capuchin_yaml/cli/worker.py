@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from capuchin_yaml.cli import options
+from capuchin_yaml.cli.agents_file import told_to_others
 from capuchin_yaml.cli.agents_on_disk import compile_agents, shown_problems, ungranted
 from capuchin_yaml.cli.answering_model import FORCED, answering_model
 from capuchin_yaml.cli.durations import DURATION
@@ -25,6 +26,7 @@ from capuchin_yaml.terminal_text import visible
 
 if TYPE_CHECKING:
     from capuchin_yaml.client.home import Home
+    from capuchin_yaml.client.target import Target
     from capuchin_yaml.tools.registry import Registry
 
 GRACE_S = 30.0
@@ -78,7 +80,8 @@ def _roster(
     if any(one.spec is None for one in compiled):
         return None
     roster, problems = first_roster([OnDisk(one.path, one.spec) for one in compiled])
-    wants = [ungranted(serving.spec, serving.path) for serving in roster.values()]
+    chosen = {one.path: one.profile for one in compiled}
+    wants = [ungranted(s.spec, s.path, chosen[s.path]) for s in roster.values()]
     problems = (*problems, *(f"error: {want}" for want in wants if want))
     for problem in problems:
         out.tell(problem)
@@ -154,14 +157,31 @@ async def _serve(
         if deployment is not None:
             command = deployment.command(address=target.address, namespace=client.namespace)
             out.tell(f"build {deployment.build_id} takes work once it is current: {command}")
+        marks = asyncio.create_task(_tell_others(home, target, project, roster))
         out_of_time = asyncio.create_task(signals.out_of_time())
         await asyncio.wait({work, out_of_time}, return_when=asyncio.FIRST_COMPLETED)
         out_of_time.cancel()
+        marks.cancel()
+        await asyncio.gather(marks, return_exceptions=True)
     polling.cancel()
     if work.done():
         await work
         out.tell("stopped")
     return ExitCode.INTERRUPTED if signals.number == signal.SIGINT else ExitCode.DONE
+
+
+async def _tell_others(home: Home, target: Target, project: str, roster: Roster) -> None:
+    """Keep every terminal told, on whatever machine, which agents are served here."""
+    from capuchin_yaml.client.connection import connect_temporal
+    from capuchin_yaml.client.served import Marks
+
+    client = await connect_temporal(target, key=home.key())
+    told = {
+        name: told_to_others(serving.for_others())
+        | {"model": answering_model(serving.spec.model).name}
+        for name, serving in roster.items()
+    }
+    await Marks(client, project, told).keep()
 
 
 class _Signals:

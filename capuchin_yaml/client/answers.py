@@ -93,6 +93,16 @@ class QueuedMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class StillRunning:
+    """A call that was given up, and whose code runs on in its worker."""
+
+    call_id: str
+    tool: str
+    since: str
+    """UTC, ISO 8601: when it was given up."""
+
+
+@dataclass(frozen=True, slots=True)
 class Grant:
     """What a person allowed beforehand, in one conversation."""
 
@@ -154,6 +164,8 @@ class ConversationState:
     """Who holds its turn back before the first step."""
     migrates: bool = False
     """Whether the definition on disk is pinned before the next turn."""
+    still_running: tuple[StillRunning, ...] = ()
+    """Calls that were given up and run on, as far as their workers have said."""
     raw: Mapping[str, JsonValue] = field(default_factory=dict, repr=False, compare=False)
     """The answer as it came; empty when the workflow could not be asked."""
 
@@ -284,6 +296,10 @@ def state_from_json(value: Mapping[str, Any]) -> ConversationState:
             run=int(value.get("run", 1)),
             paused=pause_from_json(value["agent"], value.get("paused")),
             migrates=bool(value.get("migrating")),
+            still_running=tuple(
+                StillRunning(r["call_id"], r["tool"], r["since"])
+                for r in value.get("still_running", ())
+            ),
             raw=value,
         )
     except (KeyError, TypeError) as error:

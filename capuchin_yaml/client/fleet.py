@@ -20,6 +20,7 @@ from capuchin_yaml.client.inbox import waiting_rows
 from capuchin_yaml.client.link import Link, in_our_words
 from capuchin_yaml.client.listing import Looks, blocked_rows, conversation_rows
 from capuchin_yaml.client.pausing import pause_agent, paused_agents, resume_agent
+from capuchin_yaml.client.served import Served, served_agents
 from capuchin_yaml.client.start import start_conversation
 from capuchin_yaml.client.visibility import found_page, of_project, quoted
 from capuchin_yaml.errors import ConversationNotFound
@@ -179,6 +180,14 @@ class Capuchin:
             ServerUnavailable: the server does not answer.
         """
         return await paused_agents(self._link)
+
+    async def served(self) -> Sequence[Served]:
+        """Return the agents that workers of the project say to serve, by name; works with none.
+
+        Raises:
+            ServerUnavailable: the server does not answer.
+        """
+        return await served_agents(self._link)
 
     def histories(
         self, conversations: Sequence[str] | None = None

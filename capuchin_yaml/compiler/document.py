@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import yaml
 
@@ -48,8 +48,7 @@ Kind: TypeAlias = Literal["scalar", "list", "map"]
 Style: TypeAlias = Literal["plain", "'", '"', "|", ">"]
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """One value of the file."""
 
     kind: Kind
@@ -59,18 +58,14 @@ class Node:
     """A scalar's text after quotes and escapes, before it became a value."""
     style: Style = "plain"
     items: tuple[Node, ...] = ()
-    entries: Mapping[str, Entry] = field(default_factory=lambda: _NO_ENTRIES)
+    entries: Mapping[str, Entry] = MappingProxyType({})
     size: int = 1
     """Nodes in it, itself included, aliases counted each time they are used."""
     broken: bool = False
     """It is reported already (a tag, an alias of nothing, a key that is no text)."""
 
 
-_NO_ENTRIES: Mapping[str, Entry] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A key of a map with its value."""
 
     key: Span
@@ -280,7 +275,10 @@ class _Builder:
         style: Style = event.style or "plain"
         text, tagged = event.value, event.tag is not None
         value = plain_value(text) if style == "plain" and not tagged else text
-        return Node("scalar", value, self._span(event), text, style, (), _NO_ENTRIES, 1, tagged)
+        span = self._span(event)
+        if tagged:
+            return Node("scalar", value, span, text, style, broken=True)
+        return Node("scalar", value, span, text, style)
 
     def _list(self, start: Any, depth: int) -> Node:
         items: list[Node] = []
@@ -389,7 +387,13 @@ class _Builder:
         if type(event) is yaml.ScalarEvent and event.style in _BLOCKS:
             # The parser ends a block scalar where the next token starts.
             written = self._source.text[start.index : end.index].rstrip()
-            stop = self._source.position(start.index + len(written))
+            lines = written.count("\n")
+            if "\r" in written:
+                stop = self._source.position(start.index + len(written))
+            elif lines:
+                stop = (line + lines + 1, len(written) - written.rindex("\n"))
+            else:
+                stop = (line + 1, column + len(written) + 1)
         if end.index > start.index:
             self._end = stop
         return Span(self._path, line + 1, column + 1, *stop)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -224,7 +224,7 @@ def _one_space(source: SourceText, tab: Span) -> Edit:
     end = tab.column
     while line[end : end + 1] in ("\t", " "):
         end += 1
-    return Edit(replace(tab, end_column=end + 1), " ")
+    return Edit(tab._replace(end_column=end + 1), " ")
 
 
 def _indented(source: SourceText) -> Callable[[int], tuple[Edit, ...]]:

@@ -24,7 +24,12 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
             return candidate
         if abs(len(folded) - len(other)) > max(len(folded), len(other)) // 2:
             continue
-        ratio = SequenceMatcher(None, folded, other, autojunk=False).ratio()
+        matcher = SequenceMatcher(None, folded, other, autojunk=False)
+        # Why first: these are bounds of the ratio, and much cheaper to find than it is.
+        least = _CLOSE_ENOUGH if best is None else best[0]
+        if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
+            continue
+        ratio = matcher.ratio()
         if ratio >= _CLOSE_ENOUGH and (best is None or ratio > best[0]):
             best = (ratio, candidate)
     return best[1] if best is not None else None

@@ -98,6 +98,7 @@ def read_hooks(reading: Reading) -> Iterator[Hook]:
     block = reading.document.node(("notify",))
     for i in range(len(block.items) if block is not None else 0):
         path: Path = ("notify", i)
+        _check_hook(reading, path)
         bell = reading.node((*path, "bell"))
         command = reading.texts((*path, "command"))
         if command and not FilePath(command[0]).is_absolute():
@@ -116,6 +117,35 @@ def read_hooks(reading: Reading) -> Iterator[Hook]:
             on=reading.texts((*path, "on")) or OCCASIONS,
             agents=reading.texts((*path, "agents")),
         )
+
+
+_KINDS = ("command", "webhook", "bell")
+_BELONGS = {"env": "command", "secret": "webhook"}
+
+
+def _check_hook(reading: Reading, path: Path) -> None:
+    """Report a hook that is none or several at once, and keys of another kind of hook."""
+    node = reading.document.node(path)
+    if node is None or node.kind != "map":
+        return
+    kinds = [kind for kind in _KINDS if kind in node.entries]
+    if len(kinds) != 1:
+        found = " and ".join(kinds) or "none of them"
+        reading.error(
+            "bad-value",
+            f"a hook has one of command, webhook and bell, found {found}",
+            path,
+            "write one entry for each",
+        )
+        return
+    for key, kind in _BELONGS.items():
+        if key in node.entries and kinds != [kind]:
+            reading.error(
+                "needless-key",
+                f"{key} goes with {kind} only",
+                reading.document.key_span((*path, key)),
+                "remove it",
+            )
 
 
 def read_gate(reading: Reading) -> Gate | None:
@@ -141,6 +171,9 @@ def read_gate(reading: Reading) -> Gate | None:
 
 def _secret(reading: Reading, path: Path) -> SecretSource | None:
     env, file = reading.text((*path, "env")), reading.text((*path, "file"))
+    node = reading.document.node(path)
+    if node is not None and node.kind == "map" and len({"env", "file"} & set(node.entries)) != 1:
+        reading.error("bad-value", "a secret is in one place", path, "write {env: NAME}")
     return SecretSource(env or "", file or "") if env or file else None
 
 

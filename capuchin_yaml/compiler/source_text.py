@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import accumulate
 
 from capuchin_yaml.diagnostics import Diagnostic, Severity, Span
@@ -26,16 +27,19 @@ class SourceText:
     def __init__(self, path: str, text: str) -> None:
         self.path = path
         self.text = text
-        if "\r" in text:
-            self._starts = [0, *(match.end() for match in _LINE_BREAK.finditer(text))]
-        else:
-            lengths = (len(line) + 1 for line in text.split("\n"))
-            self._starts = [0, *accumulate(lengths)][:-1]
 
-    @property
+    @cached_property
+    def _starts(self) -> list[int]:
+        # Why only when it is asked for: a file without mistakes needs no places.
+        if "\r" in self.text:
+            return [0, *(match.end() for match in _LINE_BREAK.finditer(self.text))]
+        lengths = (len(line) + 1 for line in self.text.split("\n"))
+        return [0, *accumulate(lengths)][:-1]
+
+    @cached_property
     def line_count(self) -> int:
         """Lines of the file; the empty text after a last line break counts as one."""
-        return len(self._starts)
+        return len(self._starts) if "\r" in self.text else self.text.count("\n") + 1
 
     def line(self, number: int) -> str:
         """The line `number` without its line break; empty when the file has no such line."""
@@ -103,7 +107,7 @@ def decode(path: str, data: bytes) -> tuple[SourceText, list[Diagnostic], bool]:
 
 
 def _problems(source: SourceText) -> Iterator[Diagnostic]:
-    for match in _STRAY.finditer(source.text):
+    for match in _STRAY.finditer(source.text) if not source.text.isascii() else ():
         found = " ".join(f"0x{ord(char) - 0xDC00:02X}" for char in match.group()[:4])
         yield _error(
             "encoding",

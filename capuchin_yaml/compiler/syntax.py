@@ -12,6 +12,8 @@ from capuchin_yaml.compiler.source_text import SourceText
 from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span
 
 _VALUE = re.compile(r"^\s*(?:- +)*(?:[^\s#:\"'{\[][^:]*:[ \t]+)?")
+_ENDING = ("*", '"', "'", "[", "{")
+"""What may begin a value that has an end of its own, so that no text can follow."""
 _QUOTING = "put the whole value in quotes, or in a | block on the next line"
 
 
@@ -137,11 +139,7 @@ def _special_line(
             source.span(at, at + 1),
             _QUOTING,
         )
-    if "did not find expected key" in problem and line[value_start : value_start + 1] in (
-        "*",
-        '"',
-        "'",
-    ):
+    if "did not find expected key" in problem and line[value_start : value_start + 1] in _ENDING:
         start = source.offset(line_number, value_start + 1)
         if at > start:
             return _error(
@@ -156,19 +154,25 @@ def _special_line(
 def _unclosed(
     source: SourceText, context: str, at: int, context_mark: _Mark | None
 ) -> Diagnostic | None:
-    if context_mark is None or "flow" not in context:
+    start = context_mark.index if context_mark is not None else 0
+    if not source.text[at:].strip() and source.text[:at].rstrip().endswith(("[", "{")):
+        # The text ends right behind the bracket, which the parser does not say.
+        start = max(len(source.text[:at].rstrip()) - 1, 0)
+    elif context_mark is None or "flow" not in context:
         return None
-    opened = source.text[context_mark.index : context_mark.index + 1]
+    opened = source.text[start : start + 1]
     closing = {"[": "]", "{": "}"}.get(opened)
     if closing is None:
         return None
+    goes_on = _place(source, at)
+    opening = source.span(start, start + 1)
     return Diagnostic(
         "unclosed-bracket",
         Severity.ERROR,
         f"this {opened!r} is never closed",
-        source.span(context_mark.index, context_mark.index + 1),
+        opening,
         f"close it with {closing}, or write a comma between the values",
-        (Annotation(_place(source, at), "it cannot go on like this"),),
+        (Annotation(goes_on, "it cannot go on like this"),) if goes_on != opening else (),
     )
 
 
@@ -189,6 +193,11 @@ def _plain_words(problem: str) -> str:
             "unknown escape after '\\'; in single quotes it is plain text",
         ),
         ("did not find expected node content", "expected a value"),
+        (
+            "did not find expected comment or line break",
+            "the text of a | or > block starts on the next line",
+        ),
+        ("mapping keys are not allowed", "a text that starts with '? ' must be quoted"),
     ):
         if technical in problem:
             return plain

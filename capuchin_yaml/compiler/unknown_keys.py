@@ -15,6 +15,7 @@ from capuchin_yaml.compiler.words import (
     OPERATOR_KEYS,
     SAME_VALUE,
     Place,
+    foreign_words,
     our_word,
 )
 from capuchin_yaml.spec import JsonValue
@@ -74,6 +75,11 @@ def unknown_key(
         )
     meant = nearest(key, known)
     if meant is None:
+        foreign = nearest(key, foreign_words(place))
+        if foreign is not None:
+            said = f"{message}; {foreign!r} would be called {our_word(place, foreign)} here"
+            head = str(our_word(place, foreign)).partition(": ")[0]
+            return UnknownKey("unknown-key", said, f"write {head}: …", head.split(".", 1)[0])
         meant_elsewhere = our_word("", key)
         if meant_elsewhere is not None:
             return UnknownKey(
@@ -89,7 +95,8 @@ def _foreign(place: Place, key: str, message: str, ours: str) -> UnknownKey:
     """Explain another format's word `key`, which is called `ours` here."""
     head, _, example = ours.partition(": ")
     name = head.split(".", 1)[0]
-    said = f"{message}; it is called {head} here"
+    ours_is = f"here that is said with {head}" if example else f"it is called {head} here"
+    said = f"{message}; {ours_is}"
     if place == "" and name in LATER_KEYS[""]:
         return UnknownKey(
             "later-key", f"{said}, which this version does not carry out yet", _UNTIL_LATER

@@ -250,3 +250,8 @@ def our_word(place: Place, word: str) -> str | None:
     `a.b` is the key b of the block a; what follows `: ` is an example of its value.
     """
     return _FOREIGN.get(place, {}).get(word)
+
+
+def foreign_words(place: Place) -> Mapping[str, str]:
+    """Other formats' keys at this place, each with what it is called here."""
+    return _FOREIGN.get(place, {})

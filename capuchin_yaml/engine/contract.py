@@ -218,7 +218,10 @@ class Migrate(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateResult(Request):
-    """A worker reports a one-attempt call that ended after the server had given it up."""
+    """A worker reports a call that ended after it had been given up.
+
+    Status is ok or error with what a one-attempt call gave, or ended: it runs no more.
+    """
 
     call_id: str
     digest: str
@@ -291,7 +294,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckDecision:
-    """Ask the worker whether this decision counts as its maker's; none of it enters history."""
+    """Ask the worker whether this decision counts as its maker's."""
 
     conversation: str
     run_id: str

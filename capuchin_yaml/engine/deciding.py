@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import FailureError
+from temporalio.exceptions import ActivityError
 
 from capuchin_yaml.engine import contract, doors
 from capuchin_yaml.engine.desk import Desk
@@ -19,6 +19,9 @@ from capuchin_yaml.engine.late_results import LateResults
 from capuchin_yaml.engine.state import Conversation
 from capuchin_yaml.signed import statement_of
 from capuchin_yaml.spec import JsonValue
+
+CHECK_S = 20.0
+"""Longest wait for a worker's word on a decision; then it is refused, and may be sent again."""
 
 
 class Deciding:
@@ -93,7 +96,9 @@ class Deciding:
             ApplicationError: type `Refused`; it does not count, or nobody could look it up.
         """
         try:
-            checked = await workflow.execute_local_activity(
+            # Why no local activity: with a query on the same task the server may refuse the
+            # answer of an update that waits for one, and the whole task with it.
+            checked = await workflow.execute_activity(
                 contract.CHECK_DECISION,
                 contract.CheckDecision(
                     conversation=self._c.id,
@@ -106,11 +111,12 @@ class Deciding:
                     signature=request.signature,
                 ),
                 result_type=dict,
-                start_to_close_timeout=timedelta(seconds=3),
-                schedule_to_close_timeout=timedelta(seconds=8),
-                retry_policy=RetryPolicy(maximum_attempts=2),
+                start_to_close_timeout=timedelta(seconds=5),
+                schedule_to_close_timeout=timedelta(seconds=CHECK_S),
+                retry_policy=RetryPolicy(maximum_attempts=3),
+                summary=f"{request.choice} by {request.by}",
             )
-        except FailureError:  # a local activity's own, not wrapped in ActivityError
+        except ActivityError:
             doors.refuse("no worker could tell whether this decision counts; decide again")
         if not isinstance(checked, dict) or "problem" not in checked:
             doors.refuse("the worker's answer did not carry the seal; decide again")

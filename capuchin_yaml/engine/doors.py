@@ -198,8 +198,8 @@ def check_late(request: contract.LateResult) -> None:
             refuse(f"{name} must be an object")
         if size_bytes(value) > contract.MAX_RECEIPT_BYTES:
             refuse(f"{name} is over {contract.MAX_RECEIPT_BYTES // 1024} KB")
-    if request.status not in ("ok", "error"):
-        refuse(f"status {request.status!r} is neither ok nor error")
+    if request.status not in ("ok", "error", "ended"):
+        refuse(f"status {request.status!r} is neither ok, error nor ended")
 
 
 def _check_start_values(name: str, values: Any) -> None:

@@ -27,6 +27,9 @@ class LateResults:
         receipt: dict[str, JsonValue] | None = None,
     ) -> bool:
         """Settle a call by its worker's report; False when nobody waits for it."""
+        was_running = self._c.still_running.pop(call_id, None) is not None
+        if status == "ended":
+            return was_running
         choice = "happened" if status == "ok" else "failed"
         for item_id, loose in list(self._c.loose_calls.items()):
             if loose["call_id"] == call_id and self._c.items[item_id]["digest"] == digest:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
@@ -74,7 +77,10 @@ def _told_before() -> list[str]:
 
 
 def _name(hook: Hook) -> str:
-    return hook.webhook or " ".join(hook.command)
+    """What logs and history call a hook: an address or an argument may be a secret."""
+    shown = urlsplit(hook.webhook).hostname or Path(hook.command[0]).name
+    whole = "\0".join((hook.webhook, *hook.command)).encode("utf-8", "surrogatepass")
+    return f"{shown} {hashlib.sha256(whole).hexdigest()[:8]}"
 
 
 def _tell(hook: Hook, notice: Mapping[str, Any]) -> None:

@@ -58,7 +58,7 @@ def post(
         kind = http.client.HTTPSConnection if parts.scheme == "https" else _plain
         link = kind(parts.hostname or "", parts.port, timeout=timeout_s)
     except ValueError as error:
-        raise NoAnswer(f"{url} is no address: {error}") from None
+        raise NoAnswer(f"the address cannot be used: {error}") from None
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
         link.request("POST", target, body, sent)
@@ -66,7 +66,7 @@ def post(
         return Answer(answer.status, _read(answer, link, deadline))
     except (OSError, http.client.HTTPException) as error:
         said = str(error) or type(error).__name__
-        raise NoAnswer(f"no answer of {parts.netloc}: {said}") from None
+        raise NoAnswer(f"no answer of {parts.hostname}: {said}") from None
     finally:
         link.close()
 

@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from capuchin_yaml.engine.contract import MAX_CARRIED_BYTES, MAX_RECENT_REQUESTS, REQUEST_AGE_S
@@ -210,6 +211,14 @@ class Conversation:
             return False
         oldest = at_s - 2 * REQUEST_AGE_S
         return sum(1 for v in self.seen.values() if v["at_s"] >= oldest) >= MAX_RECENT_REQUESTS
+
+    def forget_running(self, before: datetime) -> None:
+        """Drop the given-up calls of which no worker has said anything since then."""
+        self.still_running = {
+            call_id: running
+            for call_id, running in self.still_running.items()
+            if datetime.fromisoformat(str(running["since"])) > before
+        }
 
     def record_decision(self, item_id: str, decision: dict[str, JsonValue]) -> None:
         """Keep how an item was decided, for whoever comes late."""

@@ -362,6 +362,13 @@ class ToolCalls:
         self, turn: Turn, call: Call, tool: dict[str, JsonValue], outcome: Any
     ) -> None:
         status = outcome.get("status") if isinstance(outcome, dict) else None
+        if status is not None and outcome.get("still_running"):
+            since = workflow.now().isoformat()
+            self._c.still_running[call.call_id] = {
+                "call_id": call.call_id,
+                "tool": call.tool,
+                "since": since,
+            }
         match status:
             case "ok" | "error":
                 call.duration_s = outcome.get("duration_s")

@@ -223,11 +223,10 @@ class ToolRunner:
         if result.done():
             return running.result.result()
         self._list_as_running(running)
+        self._watch(running, request)
         text = f"it was told to stop and was still running {GIVE_UP_S:g} s later"
-        if request.one_attempt:
-            self._watch(running, request)
-            return {"status": "unknown", "text": text}
-        return {"status": "cancelled", "text": text}
+        status = "unknown" if request.one_attempt else "cancelled"
+        return {"status": status, "text": text, "still_running": True}
 
     def _let_go(self, running: RunningCall) -> None:
         """Stop a repeatable call that nobody waits for."""
@@ -269,7 +268,7 @@ class ToolRunner:
         text = f"no answer within {request.timeout_s:g} s"
         if request.one_attempt:
             self._watch(running, request)
-            return {"status": "unknown", "text": text}
+            return {"status": "unknown", "text": text, "still_running": True}
         self._let_go(running)
         return {"status": "error", "text": f"The tool gave {text}."}
 
@@ -284,8 +283,9 @@ class ToolRunner:
 
     async def _report_late(self, running: RunningCall, request: contract.CallTool) -> None:
         outcome = await asyncio.wrap_future(running.result)
-        if outcome["status"] not in ("ok", "error"):
-            return
+        if not request.one_attempt or outcome["status"] not in ("ok", "error"):
+            # Nothing is known of what it did but that it runs no more.
+            outcome = {"status": "ended", "text": ""}
         handle = self.client.get_workflow_handle(request.conversation)
         update_id = f"late:{request.n}.{request.entry}:{request.digest[:24]}"
         for attempt in range(LATE_TRIES):

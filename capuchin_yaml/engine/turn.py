@@ -7,19 +7,18 @@ turn can go on in another run between any two steps and while items wait.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, ApplicationError, FailureError
+from temporalio.exceptions import ActivityError, ApplicationError
 
 from capuchin_yaml.engine import contract
-from capuchin_yaml.engine.asking_gate import AskingGate
 from capuchin_yaml.engine.desk import Desk
 from capuchin_yaml.engine.grant_book import GrantBook
+from capuchin_yaml.engine.judging import Judging
 from capuchin_yaml.engine.life import Life
 from capuchin_yaml.engine.log import Log
 from capuchin_yaml.engine.roll_over import RollOver
@@ -31,9 +30,8 @@ from capuchin_yaml.events import (
     TurnEnded,
     UsageRecorded,
 )
-from capuchin_yaml.items import call_digest, limit_digest, strictest_terms
-from capuchin_yaml.spec import AgentSpec, JsonValue, canonical_json
-from capuchin_yaml.tally import tally_from_json
+from capuchin_yaml.items import limit_digest
+from capuchin_yaml.spec import JsonValue
 
 MODEL_ATTEMPTS = 6
 """Model calls of one step, the first included; the provider's pause is kept between them."""
@@ -71,9 +69,9 @@ class TurnRunner:
         self._between_steps = between_steps
         self._roll_over_due = roll_over_due
         self._model_task: asyncio.Task[Any] | None = None
-        self._gate_of_operator = AskingGate(conversation, start)
+        self._judging = Judging(conversation, start)
         self.grants = GrantBook(conversation, log)
-        self.calls = ToolCalls(conversation, start, log, desk, self.judge, roll_over_due)
+        self.calls = ToolCalls(conversation, start, log, desk, self._judging.judge, roll_over_due)
 
     @property
     def _turn(self) -> Turn:
@@ -248,106 +246,11 @@ class TurnRunner:
             self.calls.end(call, "skipped", f"{why} It was not run. Ask again if it is needed.")
         turn.phase = "calls"
 
-    # judge
-
-    async def judge(
-        self, calls: list[Call], *, with_grants: bool = False
-    ) -> list[dict[str, JsonValue]]:
-        """Verdicts on these calls, in order; a judge that fails means ask.
-
-        Grants answer only when a call is judged for the first time, so that none is used twice.
-        """
-        definition = self._c.definition
-        assert definition is not None
-        asked = [
-            {
-                "call_id": c.call_id,
-                "tool": c.alias,
-                "input": json.loads(c.arguments) if c.arguments else c.input,
-                "problem": c.problem,
-            }
-            for c in calls
-        ]
-        try:
-            verdicts = await workflow.execute_local_activity(
-                contract.JUDGE,
-                contract.Judge(
-                    conversation=self._c.id,
-                    run_id=workflow.info().run_id,
-                    spec=definition.spec,
-                    definition_hash=definition.hash,
-                    injected=dict(self._start.injected),
-                    calls=tuple(asked),
-                    grants=tuple(self._c.grants) if with_grants else (),
-                    variables=dict(self._start.variables),
-                    tallies=self._tallies_before(calls),
-                    untrusted=self._c.untrusted,
-                    now=workflow.now().isoformat(),
-                ),
-                result_type=list,
-                start_to_close_timeout=timedelta(seconds=1),
-                schedule_to_close_timeout=timedelta(seconds=5),
-                retry_policy=RetryPolicy(maximum_attempts=2),
-            )
-        except FailureError:  # a local activity's own, not wrapped in ActivityError
-            verdicts = None
-        if not isinstance(verdicts, list) or len(verdicts) != len(calls):
-            # Why the gate all the same: only a worker knows whether there is one.
-            anyway = [self._ask_anyway(c) for c in calls]
-            verdicts = [{**v, "gate": v["verdict"] == "ask"} for v in anyway]
-        return await self._gate_of_operator.tightened(calls, verdicts)
-
-    def _tallies_before(self, calls: list[Call]) -> dict[str, JsonValue]:
-        """What rules may count before these calls: open calls of the reply as if they ran."""
-        first = min((c.n for c in calls), default=0)
-        earlier = [
-            c
-            for c in self._turn.calls
-            if c.n < first and c.arguments and (c.stage != "done" or c.was_started)
-        ]
-        return self._tallies_with(earlier)
-
-    def _tallies_with(self, calls: list[Call]) -> dict[str, dict[str, JsonValue]]:
-        tallies = dict(self._c.tallies)
-        schemas = {t["identity"]: t["input_schema"] for t in self._spec["tools"]}
-        for call in calls:
-            tally = tally_from_json(tallies.get(call.tool))
-            arguments = json.loads(call.arguments)
-            tallies[call.tool] = tally.with_call(schemas.get(call.tool, {}), arguments).to_json()
-        return tallies
-
-    def _ask_anyway(self, call: Call) -> dict[str, JsonValue]:
-        definition = self._c.definition
-        assert definition is not None
-        tool = next((t for t in definition.spec["tools"] if t["alias"] == call.alias), None)
-        if tool is None or call.problem:
-            reason = call.problem or f"there is no tool named {call.alias!r}"
-            return {
-                "call_id": call.call_id,
-                "verdict": "invalid",
-                "reason": reason,
-                "tool": call.alias,
-                "arguments": "",
-                "digest": "",
-                "distribution": "",
-                "terms": None,
-            }
-        arguments = call.arguments or canonical_json(call.input)
-        return {
-            "call_id": call.call_id,
-            "tool": tool["identity"],
-            "verdict": "ask",
-            "reason": "the policy could not be evaluated, so a person decides",
-            "arguments": arguments,
-            "digest": call_digest(tool, arguments, self._start.injected, definition.hash),
-            "distribution": f"{tool['distribution']} {tool['distribution_version']}",
-            "decided_by": "judge",
-            "terms": strictest_terms(AgentSpec.from_json(definition.spec).approval),
-        }
+    # verdicts
 
     async def _judge_reply(self) -> None:
         turn = self._turn
-        verdicts = await self.judge(turn.calls, with_grants=True)
+        verdicts = await self._judging.judge(turn.calls, with_grants=True)
         if turn.phase != "judge":
             return
         for call, verdict in zip(turn.calls, verdicts, strict=True):
@@ -411,7 +314,7 @@ class TurnRunner:
                 }
             )
         started = [call for call in turn.calls if call.was_started]
-        self._c.tallies = self._tallies_with(started)
+        self._c.tallies = self._judging.tallies_with(started)
         self._c.untrusted = self._c.untrusted or bool(started)
         turn.calls = []
         turn.phase = "model"

@@ -20,6 +20,7 @@ def state_view(c: Conversation, status: str, detail: str) -> dict[str, JsonValue
         "queued": [{k: m[k] for k in ("id", "text", "by")} for m in c.queue],
         "items": list(c.items.values()),
         "grants": list(c.grants),
+        "still_running": list(c.still_running.values()),
         "definition": {
             "version": definition.spec["version"],
             "hash": definition.hash,

@@ -110,6 +110,7 @@ class AgentWorkflow:
 
     def _begin_turn(self) -> None:
         assert self._c.definition is not None
+        self._c.forget_running(workflow.now() - timedelta(days=1))
         message = self._c.queue.pop(0)
         for note in self._c.notes:
             self._c.add_entry({"kind": "note", "text": note})

@@ -174,9 +174,13 @@ def _course(spec: AgentSpec, tool: ToolSpec) -> str:
 
 def _waiting(spec: AgentSpec) -> str:
     approval = spec.approval
+    who = f" for {approval.quorum} of {approval.approvers or 'anyone'}"
+    who = "" if approval.approvers is None and approval.quorum == 1 else who
+    if approval.exclude_requester:
+        who += ", not for who asks"
     if approval.timeout_s is None:
-        return "waits for ever"
-    return f"waits {approval.timeout_s:g} s, then {approval.on_timeout}"
+        return f"waits{who} for ever"
+    return f"waits{who} {approval.timeout_s:g} s, then {approval.on_timeout}"
 
 
 def _package(tool: ToolSpec) -> str:

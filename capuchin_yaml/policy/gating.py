@@ -64,13 +64,17 @@ def loosened(old: AgentSpec, new: AgentSpec) -> tuple[str, ...]:
     """Identities of which some call asked or was refused under `old` and runs alone under `new`.
 
     Conditions are compared as they are written, so a rule that asks or denies and is changed in
-    any way counts. A tool that `old` does not have counts when it is not read-only and some call
-    of it runs alone: it is new power that nobody was asked about. Sorted.
+    any way counts. What asks counts when fewer people, or others, can let it through. A tool that
+    `old` does not have counts when it is not read-only and some call of it runs alone: it is new
+    power that nobody was asked about. Sorted.
     """
+    weaker = _asks_fewer(old.approval, new.approval)
     before = {(t.identity, t.alias): t for t in old.tools}
     known = {t.identity for t in old.tools}
     found = set()
     for tool in new.tools:
+        if (weaker or _terms_changed(old, new, tool)) and "ask" in answers(new, tool):
+            found.add(tool.identity)
         if asks(new, tool):
             continue
         was = before.get((tool.identity, tool.alias))
@@ -85,6 +89,31 @@ def loosened(old: AgentSpec, new: AgentSpec) -> tuple[str, ...]:
         if loose:
             found.add(tool.identity)
     return tuple(sorted(found))
+
+
+def _asks_fewer(old: ApprovalSpec, new: ApprovalSpec) -> bool:
+    """Whether fewer people, or others, can let through what the block asks about."""
+    return (
+        new.quorum < old.quorum
+        or (old.exclude_requester and not new.exclude_requester)
+        or (old.approvers is not None and new.approvers != old.approvers)
+        or (new.escalate_to is not None and new.escalate_to != old.escalate_to)
+    )
+
+
+def _terms_changed(old: AgentSpec, new: AgentSpec, tool: ToolSpec) -> bool:
+    """Whether a rule about this tool that has terms of its own is gone or has others."""
+    before, after = ({_terms(r) for r in rules_about(s, tool)} for s in (old, new))
+    return not before - {_NO_TERMS} <= after
+
+
+def _terms(rule: RuleSpec) -> tuple[object, ...]:
+    if rule.then != "ask":
+        return _NO_TERMS
+    return (rule.approvers, rule.quorum, rule.exclude_requester, rule.escalate_to)
+
+
+_NO_TERMS: tuple[object, ...] = (None, None, None, None)
 
 
 def _loosens(old: tuple[RuleSpec, ...], new: tuple[RuleSpec, ...]) -> bool:

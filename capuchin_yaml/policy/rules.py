@@ -55,12 +55,17 @@ class Failed:
 
 def is_about(rule: RuleSpec, tool: ToolSpec) -> bool:
     """Whether the rule's `tool` means this one: identity, alias, `package.*`, `*` or absent."""
+    return is_named(rule, tool.identity, tool.alias)
+
+
+def is_named(rule: RuleSpec, identity: str, alias: str) -> bool:
+    """Whether the rule's `tool` means the tool with this identity and alias."""
     name = rule.tool
     if name is None or name == "*":
         return True
     if name.endswith(".*"):
-        return tool.identity.startswith(name[:-1])
-    return name == (tool.identity if "." in name else tool.alias)
+        return identity.startswith(name[:-1])
+    return name == (identity if "." in name else alias)
 
 
 def match(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import importlib
 import os
 import signal
@@ -36,11 +37,12 @@ from capuchin_yaml.tui.model.entries import Tone
 from capuchin_yaml.tui.model.guard import Guard
 from capuchin_yaml.tui.model.pasted import clean, hidden_marks
 from capuchin_yaml.tui.notices import NoticeBoard
+from capuchin_yaml.tui.presence import Other, Presence, terminal_name
 from capuchin_yaml.tui.screens.boxes import HelpBox, NameBox, QuitBox, TooSmall
 from capuchin_yaml.tui.screens.chat import ChatScreen
 from capuchin_yaml.tui.screens.chooser import Chooser
 from capuchin_yaml.tui.screens.frame import Frame
-from capuchin_yaml.tui.terminal import sole_terminal
+from capuchin_yaml.tui.terminal import keep, sole_terminal
 from capuchin_yaml.tui.widgets.item_detail import ItemDetail
 
 if TYPE_CHECKING:
@@ -49,7 +51,8 @@ if TYPE_CHECKING:
 MIN_COLUMNS = 40
 MIN_ROWS = 12
 FLUSH_S = 0.1
-SLOW_FLUSH_S = 0.2
+SLOW_FLUSH_S = 0.25
+_GC_THRESHOLDS = (5_000, 20, 50)
 NOTICE_S = 8.0
 _NOTICE_ROLES = {"info": "muted", "ok": "ok", "warn": "warn", "bad": "bad"}
 _INPUTS = (events.Key, events.Paste, events.MouseDown, events.MouseScrollDown, events.MouseScrollUp)
@@ -97,6 +100,9 @@ class CapuchinApp(App[int]):
         self.bench = Bench()
         self.drafts = Drafts(drafts_file or (home / "drafts.json" if home else None))
         self.history = History(home / "history.jsonl" if home else None)
+        self.presence = Presence(home)
+        self.others: tuple[Other, ...] = ()
+        """Other TUIs of this machine on the same project."""
         self._keys_file = home / "keys.yaml" if home else None
         self.is_read_only = is_read_only
         self.clock = clock
@@ -150,6 +156,8 @@ class CapuchinApp(App[int]):
     def on_mount(self) -> None:
         """Paint, then connect."""
         self._leave_on_signals(asyncio.get_running_loop())
+        # Why: Textual takes in what is printed while it runs, and drops it when nobody asks.
+        self.begin_capture_print(self)
         keymap = read_keymap(self._keys_file)
         self.set_keymap(dict(keymap.keys))
         if keymap.problems:
@@ -158,6 +166,10 @@ class CapuchinApp(App[int]):
         self.guard.focus(True, float("-inf"))
         self.set_interval(1.0, self._tick)
         self.call_after_refresh(self._begin)
+
+    def on_print(self, event: events.Print) -> None:
+        """Keep in the log what something printed."""
+        keep(event.text)
 
     def _leave_on_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         """Give the terminal back when the program is told to end."""
@@ -176,6 +188,10 @@ class CapuchinApp(App[int]):
         # Why in a thread: what is typed while it is imported is shown at once.
         await asyncio.to_thread(importlib.import_module, "capuchin_yaml.tui.desk")
         self.has_begun = True
+        if not self.is_headless:
+            # Why: a search through everything ever made takes 50 ms, and a key waits for it.
+            gc.freeze()
+            gc.set_threshold(*_GC_THRESHOLDS)
         await self.desk.run()
 
     async def on_event(self, event: events.Event) -> None:
@@ -387,6 +403,7 @@ class CapuchinApp(App[int]):
         """Keep the drafts and let go of the server."""
         self.board.listen(None)
         self.drafts.save()
+        self.presence.leave()
         if self.has_begun:
             await self.desk.shut()
 
@@ -430,14 +447,19 @@ class CapuchinApp(App[int]):
                 screen.draw()
 
     def _tick(self) -> None:
-        """Ages, and drafts no older than a second."""
+        """Ages, drafts no older than a second, and who else is here."""
         self.drafts.save()
+        if self.has_begun and self.desk.gateway is not None:
+            self.presence.enter(self.user, terminal_name())
+            self.others = self.presence.others()
         self._draw_soon()
 
     def _ring(self) -> None:
         """One bell for something new that waits while nobody looks at the terminal."""
         waiting = {r.id for r in self.desk.fleet.waiting()}
-        if waiting - self._known_waiting and not self.app_focus:
+        gateway = self.desk.gateway
+        rings = gateway is not None and gateway.rings
+        if waiting - self._known_waiting and (rings or not self.app_focus):
             self.bell()
         self._known_waiting = waiting
 

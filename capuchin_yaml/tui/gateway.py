@@ -180,6 +180,10 @@ class Gateway(Protocol):
     def user(self) -> str:
         """The name that decisions are made under, as asserted."""
 
+    @property
+    def rings(self) -> bool:
+        """Whether the bell rings for what waits even while somebody looks at the terminal."""
+
     async def agents(self) -> tuple[AgentCard, ...]:
         """The agents that can be started."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 
 from capuchin_yaml.client.answers import ConversationState
@@ -55,12 +55,17 @@ class LiveGateway:
         fleet: Capuchin,
         *,
         user: str,
-        agents: Callable[[], Sequence[AgentCard]] = tuple,
+        agents: Callable[[], Awaitable[Sequence[AgentCard]]] | None = None,
+        rings: bool = False,
     ) -> None:
-        """Speak as `user`; `agents` tells, at any time, which agents can be started."""
+        """Speak as `user`; `agents` tells, at any time, which agents can be started.
+
+        It may raise `CapuchinError` when it cannot be told.
+        """
         self._fleet = fleet
         self._user = user
-        self._agents = agents
+        self._agents = agents or _nobody
+        self._rings = rings
         self._talks: dict[str, Conversation] = {}
         self._partial_s = _NEAR_S if fleet.address.startswith(_LOOPBACK) else _FAR_S
 
@@ -74,9 +79,14 @@ class LiveGateway:
         """The name that decisions are made under, as asserted."""
         return self._user
 
+    @property
+    def rings(self) -> bool:
+        """Whether the operator of this machine wants the bell for everything that waits."""
+        return self._rings
+
     async def agents(self) -> tuple[AgentCard, ...]:
         """The agents that can be started."""
-        return tuple(self._agents())
+        return tuple(await self._agents())
 
     async def list(self) -> tuple[TalkRow, ...]:
         """The newest conversations."""
@@ -144,7 +154,7 @@ class LiveGateway:
         text: str | None = None,
     ) -> str:
         """Open a conversation and return its id."""
-        card = next((c for c in self._agents() if c.name == agent), None)
+        card = next((c for c in await self._agents() if c.name == agent), None)
         if card is not None:
             spec = AgentSpec(
                 name=agent, prompt="", variables=card.variables, injected=card.injected
@@ -222,6 +232,10 @@ class LiveGateway:
         if conversation not in self._talks:
             self._talks[conversation] = self._fleet.conversation(conversation)
         return self._talks[conversation]
+
+
+async def _nobody() -> Sequence[AgentCard]:
+    return ()
 
 
 async def _events(

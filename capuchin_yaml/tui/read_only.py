@@ -8,7 +8,19 @@ from capuchin_yaml.errors import RequestRefused
 from capuchin_yaml.tui.gateway import Gateway
 
 READS = frozenset(
-    {"project", "user", "agents", "list", "inbox", "state", "events", "watch", "health", "aclose"}
+    {
+        "project",
+        "user",
+        "agents",
+        "list",
+        "inbox",
+        "state",
+        "events",
+        "schemas",
+        "watch",
+        "health",
+        "aclose",
+    }
 )
 """What of a gateway only looks; whatever is not named here is refused."""
 

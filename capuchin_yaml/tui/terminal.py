@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _PRIVATE = 0o600
+_is_sole = False
+"""Whether descriptor 2 leads to the log now."""
+
+
+def keep(text: str) -> None:
+    """Write to the log what was printed while a TUI has the terminal; nothing at other times."""
+    if _is_sole:
+        data = text.encode("utf-8", "backslashreplace")
+        with contextlib.suppress(OSError):
+            while data:
+                data = data[os.write(2, data) :]
 
 
 def can_run() -> str | None:
@@ -43,9 +55,12 @@ def sole_terminal(log_file: Path | None) -> Iterator[None]:
     os.close(log_fd)
     # Why: Textual draws on sys.__stderr__ and asks sys.__stdout__ for the window's size.
     sys.__stdout__, sys.__stderr__ = screen, screen  # type: ignore[misc]  # they are Final
+    global _is_sole
+    _is_sole = True
     try:
         yield
     finally:
+        _is_sole = False
         sys.stdout.flush()
         sys.stderr.flush()
         sys.__stdout__, sys.__stderr__ = before  # type: ignore[misc]  # they are Final

@@ -88,7 +88,7 @@ def test_a_file_that_cannot_be_converted_is_refused(tmp_path: Path) -> None:
 
     assert (other.code, broken.code, missing.code) == (1, 1, 1)
     assert "say which with --from: docker-agent, pydantic-ai, claude-code, llm" in other.err
-    assert "error[syntax]" in broken.err
+    assert "error[unclosed-bracket]" in broken.err
     assert missing.err == "error: cannot read missing.yaml: No such file or directory\n"
 
 

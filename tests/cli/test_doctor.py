@@ -74,3 +74,18 @@ def test_a_state_folder_that_came_with_the_files_is_named(project: Project) -> N
 
     assert ran.code == 1
     assert verdicts_of(ran)["state"] == ["missing"]
+
+
+def test_a_server_that_temporals_own_settings_name_is_named(project: Project) -> None:
+    settings = project.folder / "temporal.toml"
+    settings.write_text('[profile.default]\naddress = "127.0.0.1:9"\nnamespace = "shop"\n')
+
+    by_profile = project.run("doctor", TEMPORAL_CONFIG_FILE=str(settings))
+    by_variable = project.run("doctor", TEMPORAL_ADDRESS="127.0.0.1:8")
+    settings.write_text("[profile")
+    damaged = project.run("doctor", "--json", TEMPORAL_CONFIG_FILE=str(settings))
+
+    assert "Temporal's own settings name 127.0.0.1:9, namespace shop" in by_profile.out
+    assert "Temporal's own settings name 127.0.0.1:8, namespace default" in by_variable.out
+    assert damaged.code == 1
+    assert verdicts_of(damaged)["temporal"] == ["missing"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from capuchin_yaml.tui.plain.decisions import QUIET_S
 from tests.cli.program import PROGRAM, Project, run, wait_until
 from tests.cli.terminal import Terminal
 from tests.cli.test_inbox import asked, notes
+from tests.cli.test_worker import working
 
 
 def test_where_nothing_was_started_a_pipe_gets_3_and_what_to_type(project: Project) -> None:
@@ -90,6 +93,29 @@ def test_with_ax_each_change_of_state_is_said_in_words(shop: Project) -> None:
         assert terminal.end() == 0
     assert "\a" in terminal.seen
     assert "\x1b" not in terminal.seen
+
+
+def test_agents_that_only_workers_elsewhere_serve_are_offered(
+    shop: Project, tmp_path: Path
+) -> None:
+    """Case: on a cluster nothing was offered, for only `up` wrote down which agents there are."""
+    server = json.loads((shop.home / "server.json").read_text())
+    environ = {
+        **shop.environ,
+        "TEMPORAL_ADDRESS": f"127.0.0.1:{server['port']}",
+        "CAPUCHIN_PROJECT": shop.folder.name,
+        "CAPUCHIN_KEY_FILE": str(shop.home / "key"),
+        "CAPUCHIN_HOME": str(tmp_path / "state"),
+    }
+
+    def answer() -> str:
+        return run("tui", cwd=tmp_path, environ=environ, stdin="/new\nhello\n").out
+
+    before = answer()
+    with working(shop, "agents"):
+        wait_until(lambda: "agent: You said hello" in answer())
+
+    assert "agents here: none is known" in before
 
 
 def test_a_reader_that_leaves_ends_it(shop: Project) -> None:

@@ -99,3 +99,27 @@ def test_plan_against_a_revision_reads_the_other_files_of_that_revision(project:
     lines = ran.out.splitlines()
     assert lines[1].startswith("  LOOSENED  probe.note: asks → runs alone")
     assert "  changed   prompt: is another" in lines
+
+
+def test_up_serves_the_profile_and_takes_up_a_change_of_the_file_below(project: Project) -> None:
+    folder = project.agent_file.parent
+    base = folder / "base" / "all.yaml"
+    base.parent.mkdir()
+    base.write_text("description: first\nprompt: Answer.\nmodel: rehearsal\n")
+    head = "apiVersion: capuchin/v1\nname: child\nextends: base/all.yaml\n"
+    (folder / "child.yaml").write_text(f"{head}profiles: {{live: {{version: 2.0.0}}}}\n")
+
+    with project.up("--no-tui", "--profile", "live") as up:
+        up.wait_said("child 2.0.0")
+        assert project.run("send", "child", "hello").code == 0
+        base.write_text("description: second\nprompt: Answer.\nmodel: rehearsal\n")
+        up.wait_said("child 2.0.0 is reloaded")
+
+        assert '"second"' in (project.home / "agents.json").read_text()
+
+
+def test_up_with_a_profile_that_nobody_has_does_not_start(project: Project) -> None:
+    ran = project.run("up", "--no-tui", "--profile", "live")
+
+    assert ran.code == 1
+    assert "no profile 'live': there are no profiles in agents/notes.yaml" in ran.err

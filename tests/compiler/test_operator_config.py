@@ -122,3 +122,92 @@ def test_an_unchanged_file_is_read_once(path: Path) -> None:
     live = LiveOperatorConfig(path)
 
     assert live.now() is live.now()
+
+
+PUBLIC = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+
+
+def test_people_and_groups_are_read(path: Path) -> None:
+    path.write_text(
+        f"people: {{ann: {{keys: [{PUBLIC} ann@laptop]}}, bob: {{}}}}\n"
+        "groups: {finance: [ann, bob], managers: []}\n"
+    )
+
+    people = read_operator_config(path).people
+
+    assert people.keys == {"ann": (PUBLIC,)}
+    assert people.members(["finance", "managers"]) == ("ann", "bob")
+    assert people.unknown(["finance", "others"]) == ("others",)
+    assert people.refusal("cleo", ("finance",)) == (
+        "cleo is not in the group finance; who is: ann, bob"
+    )
+
+
+def test_hooks_and_the_gate_are_read(path: Path) -> None:
+    path.write_text(
+        "notify:\n"
+        "  - {command: [/bin/page, -x], env: [TOKEN], on: [escalated], agents: [billing]}\n"
+        "  - {webhook: 'https://hooks.example.com/x', secret: {env: HUSH}}\n"
+        "  - {bell: true}\n"
+        "gate: {url: 'https://policy.example.com/', timeout: 2s}\n"
+    )
+
+    config = read_operator_config(path)
+    command, webhook, bell = config.hooks
+
+    assert (command.command, command.env) == (("/bin/page", "-x"), ("TOKEN",))
+    assert command.wants("escalated", "billing")
+    assert not command.wants("opened", "billing")
+    assert not command.wants("escalated", "other")
+    assert webhook.secret is not None
+    assert (webhook.secret.env, webhook.wants("opened", "any")) == ("HUSH", True)
+    assert (bell.bell, bell.rings("any")) == (True, False)
+    assert config.gate is not None
+    assert (config.gate.timeout_s, config.gate.is_about("any")) == (2.0, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "people: {ann: {keys: [not-a-key]}}\n",
+        "people: [ann]\n",
+        "groups: {finance: ann}\n",
+        "groups: {'two words': [ann]}\n",
+        "notify: [{command: [page]}]\n",
+        "notify: [{command: 'page --now'}]\n",
+        "notify: [{webhook: 'ftp://example.com/'}]\n",
+        "notify: [{command: [/bin/page], webhook: 'https://example.com/'}]\n",
+        "notify: [{on: [opened]}]\n",
+        "notify: [{bell: true, env: [TOKEN]}]\n",
+        "notify: [{command: [/bin/page], secret: {env: X}}]\n",
+        "gate: {url: 'https://example.com/', secret: {}}\n",
+        "gate: {url: 'https://example.com/', secret: {env: X, file: /x}}\n",
+        "gate: {timeout: 5s}\n",
+        "gate: {url: 'https://example.com/', timeout: 5m}\n",
+        "gate: {url: 'https://example.com/', secret: hush}\n",
+    ],
+)
+def test_a_mistake_anywhere_makes_every_call_ask_and_nobody_approve(path: Path, text: str) -> None:
+    path.write_text(FLOOR + text)
+
+    config = read_operator_config(path)
+
+    assert config.floor.problem
+    assert config.people.problem == config.floor.problem
+    assert (config.hooks, config.gate) == ((), None)
+    assert len(config.floor.rules) == 1
+
+
+def test_a_secret_that_others_can_read_is_not_used(path: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("hush")
+    secret.chmod(0o644)
+    path.write_text(f"gate: {{url: 'https://example.com/', secret: {{file: {secret}}}}}\n")
+    gate = read_operator_config(path).gate
+    assert gate is not None
+    assert gate.secret is not None
+
+    with pytest.raises(ValueError, match="others can read it"):
+        gate.secret.read()
+    secret.chmod(0o600)
+    assert gate.secret.read() == b"hush"

@@ -31,6 +31,7 @@ from capuchin_yaml.engine.agents import ServedAgent
 from capuchin_yaml.spec import ApprovalSpec, Limits
 from tests.engine.house import House, Talk, lab, open_house
 from tests.engine.operator_file import write_operator_config
+from tests.engine.outside_server import service
 
 KEY = b"capuchin-yaml: seals recordings only"[:32]
 """No secret: what is sealed with it was made up for tests."""
@@ -244,6 +245,25 @@ async def approved_by_several(house: House) -> Talk:
         await talk.decide(await talk.item(), "approve", by="mia")
         await talk.idle()
         return talk
+
+
+@shape
+async def asked_outside(house: House) -> Talk:
+    """The gate allowed, asked and denied, and hooks were told of what waited."""
+    answers = ["allow", "ask", "allow", "deny"]
+    with service() as gate, service() as hook:
+        gate.reply = lambda _: (200, json.dumps({"answer": answers.pop(0)}).encode())
+        notify = [{"webhook": hook.url}]
+        with _operator(house, gate={"url": gate.url}, notify=notify):
+            await serve(house)
+            talk = await house.talk("recorded", "write")
+            await talk.idle()
+            await talk.send("write")
+            await talk.decide(await talk.item(), "approve")
+            await talk.idle()
+            await talk.send("write")
+            await talk.idle()
+            return talk
 
 
 @shape

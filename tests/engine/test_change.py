@@ -18,7 +18,7 @@ from capuchin_yaml.client.connection import sdk_runtime
 from capuchin_yaml.client.fleet import Capuchin
 from capuchin_yaml.client.watch import Reconnected, Reconnecting
 from capuchin_yaml.engine.replay import replay_histories
-from capuchin_yaml.errors import ConversationBlocked
+from capuchin_yaml.errors import ConversationBlocked, RequestRefused
 from capuchin_yaml.spec import ApprovalSpec
 from tests.engine.house import House, open_house
 from tests.engine.test_crash import kill, worker_process, writer
@@ -142,3 +142,65 @@ async def test_what_races_a_local_activity_under_a_watchers_eyes_still_replays(
 
     assert len(found) == len(talks)
     assert [r.problem for r in found if r.problem] == []
+
+
+async def test_decisions_that_race_each_other_under_a_watchers_eyes_still_replay(
+    temporal: Client, tmp_path: Path
+) -> None:
+    """A decision asks a worker in a local activity, in the middle of whatever else happens."""
+    chance = random.Random(2)
+    async with open_house(temporal, tmp_path, roll_over_events=60) as house:
+        model = house.script(
+            {
+                "when": {"user": "write"},
+                "reply": {
+                    "calls": [{"tool": "write", "args": {"line": f"x{i}"}} for i in range(3)]
+                },
+            },
+            default={"say": "done"},
+        )
+        approval = ApprovalSpec(policy="all", quorum=2, timeout_s=60.0, remind_s=0.05)
+        house.agent("raced", model, "lab.write", approval=approval)
+        fleet = Capuchin(house.client, project=house.project)
+
+        async def race() -> str:
+            talk = await house.talk("raced", "write")
+            conversation = fleet.conversation(talk.id)
+            over = asyncio.Event()
+
+            async def look_on() -> None:
+                while not over.is_set():
+                    with contextlib.suppress(RPCError):
+                        await talk.state()
+
+            async def decide(item: dict[str, str], by: str) -> None:
+                await asyncio.sleep(chance.uniform(0, 0.1))
+                with contextlib.suppress(RequestRefused):
+                    await conversation.decide(
+                        item["id"], digest=item["digest"], choice="approve", by=by
+                    )
+
+            onlookers = [asyncio.create_task(look_on()) for _ in range(2)]
+            for n in range(3):
+                state = await talk.until(lambda s: len(s["items"]) == 3)
+                people = [(i, by) for i in state["items"] for by in ("ann", "bob", "cleo")]
+                chance.shuffle(people)
+                await asyncio.gather(*(decide(i, by) for i, by in people))
+                if n == 1:
+                    await conversation.cancel_turn(by="ann")
+                await talk.idle()
+                if n < 2:
+                    await conversation.send("write", by="ann")
+            over.set()
+            await asyncio.gather(*onlookers)
+            return talk.id
+
+        talks = await asyncio.gather(*(race() for _ in range(4)))
+        histories = fleet.histories(talks)
+        replays = replay_histories(histories, house.client.data_converter, runtime=sdk_runtime())
+        found = [replayed async for replayed in replays]
+        effects = house.effects()
+
+    assert len(found) >= len(talks)
+    assert [r.problem for r in found if r.problem] == []
+    assert len(effects) <= 3 * 3 * 4

@@ -90,6 +90,33 @@ async def test_a_total_counts_earlier_calls_of_the_same_reply_that_still_wait(
     assert house.effects() == ["paid 70"]
 
 
+async def test_an_edited_call_counts_a_later_one_that_ran_while_it_waited(house: House) -> None:
+    runs_alone = RuleSpec("allow", when="args.cents == 50")
+    model = house.script(
+        {
+            "when": {"user": "pay"},
+            "reply": {
+                "calls": [
+                    {"tool": "pay", "args": {"cents": 40}},
+                    {"tool": "pay", "args": {"cents": 50}},
+                ]
+            },
+        },
+        default={"say": "ok"},
+    )
+    approval = ApprovalSpec("all", rules=(CAP, runs_alone))
+    house.agent("payer", model, "lab.pay", approval=approval)
+    talk = await house.talk("payer", "pay")
+    item = await talk.item()
+    await talk.until(lambda _state: house.effects() == ["paid 50"])
+
+    await talk.decide(item, "edit", arguments='{"cents": 80}')
+    await talk.idle()
+
+    assert [status for status, _ in await results(talk)] == ["denied", "ok"]
+    assert house.effects() == ["paid 50"]
+
+
 async def test_a_call_that_was_refused_does_not_count(house: House) -> None:
     talk = await house.talk(payer(house, CAP, policy="all"), "pay")
     await talk.decide(await talk.item(), "deny")

@@ -114,6 +114,17 @@ async def test_code_that_cannot_be_interrupted_is_given_up_and_named(
     await goes_on(talk)
 
 
+async def test_a_call_that_was_given_up_is_listed_until_it_ends(house: House) -> None:
+    talk = await started(house, "block3", "block", seconds=6)
+    await talk.cancel()
+    state = await talk.idle(timeout_s=10)
+    [listed] = state["still_running"]
+    later = await talk.until(lambda s: not s["still_running"], timeout_s=20)
+
+    assert (listed["call_id"], listed["tool"]) == (f"{talk.id}:1", "lab.block")
+    assert later["status"] == "idle"
+
+
 async def test_given_up_calls_leave_their_places_to_others(
     temporal: Client, tmp_path: Path
 ) -> None:

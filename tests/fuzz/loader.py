@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SLOWEST_S = 10
 MOST_MB = 1024
-LONGEST_BYTES = 4096
+LONGEST_BYTES = 512
 """Of one input; the bounds on large files have tests of their own."""
 AGENT = Path("/nonexistent/agent.yaml")
 CORPUS = Path(__file__).parent.parent / "corpus"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from capuchin_yaml.policy.gating import answers, asks, loosened
@@ -163,3 +165,38 @@ def test_the_sentence_says_what_rules_do() -> None:
         "auto: everything runs without asking; rules refuse some calls of a.write, "
         "ask before every call of a.read"
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_looser"),
+    [
+        ({"quorum": 2}, {"quorum": 1}, True),
+        ({"quorum": 1}, {"quorum": 2}, False),
+        ({"approvers": "finance"}, {}, True),
+        ({"approvers": "finance"}, {"approvers": "everybody"}, True),
+        ({}, {"approvers": "finance"}, False),
+        ({"exclude_requester": True}, {}, True),
+        ({}, {"escalate_to": "friends", "on_timeout": "escalate", "timeout_s": 5.0}, True),
+    ],
+)
+def test_fewer_or_other_people_who_decide_are_looser(
+    old: dict[str, Any], new: dict[str, Any], is_looser: bool
+) -> None:
+    before, after = (
+        AgentSpec("a", "p", tools=(WRITE,), approval=ApprovalSpec(policy="all", **given))
+        for given in (old, new)
+    )
+
+    assert (loosened(before, after) == (WRITE.identity,)) is is_looser
+
+
+def test_a_rule_that_loses_its_group_is_looser() -> None:
+    asking = RuleSpec("ask", tool=WRITE.identity, when="args.n > 5", approvers="finance")
+    without = RuleSpec("ask", tool=WRITE.identity, when="args.n > 5")
+    before, after = (
+        AgentSpec("a", "p", tools=(WRITE,), approval=ApprovalSpec(policy="all", rules=(rule,)))
+        for rule in (asking, without)
+    )
+
+    assert loosened(before, after) == (WRITE.identity,)
+    assert loosened(after, before) == ()

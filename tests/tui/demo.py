@@ -74,10 +74,9 @@ def scene() -> FakeGateway:
     return fake
 
 
-def noise() -> None:
+def noise(ends: threading.Event) -> None:
     """Print by every way there is, again and again, while the screen is painted."""
-    while True:
-        time.sleep(0.2)
+    while not ends.wait(0.2):
         print("STRAY print")  # noqa: T201  # what this is about
         sys.stderr.write("STRAY stderr\n")
         os.write(1, b"STRAY fd1\n")
@@ -132,10 +131,12 @@ def main() -> int:
     """Run one scene."""
     which = sys.argv[1] if len(sys.argv) > 1 else "demo"
     beside: list[asyncio.Task[None]] = []
+    ends = threading.Event()
+    noisy = threading.Thread(target=noise, args=(ends,))
 
     async def connect() -> Gateway:
         if which == "noise":
-            threading.Thread(target=noise, daemon=True).start()
+            noisy.start()
         fake = WORLDS.get(which, scene)()
         beside.extend(asyncio.create_task(work) for work in works(which, fake))
         return fake
@@ -147,7 +148,13 @@ def main() -> int:
         ChatScreen.draw = fault  # type: ignore[method-assign]  # what this scene is about
     log = Path(os.environ["TUI_LOG"]) if "TUI_LOG" in os.environ else None
     start = "demo.billing-a91f00" if which not in ("empty", "long") else None
-    return run_tui(connect, start=start, log_file=log)
+    try:
+        return run_tui(connect, start=start, log_file=log)
+    finally:
+        # Why: the interpreter aborts when a thread it ends holds the lock of stdout.
+        ends.set()
+        if noisy.ident is not None:
+            noisy.join()
 
 
 if __name__ == "__main__":

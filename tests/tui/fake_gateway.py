@@ -92,6 +92,7 @@ class FakeGateway:
     def __init__(self, *, now: datetime = BEGIN) -> None:
         self.project = "demo"
         self.user = "anna"
+        self.rings = False
         self.now = now
         self.talks: dict[str, FakeTalk] = {}
         self.cards: tuple[AgentCard, ...] = ()

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from textual.pilot import Pilot
+from textual.widgets import Input, TextArea
 
 from capuchin_yaml.spec import VariableSpec
 from capuchin_yaml.tui.app import CapuchinApp
 from capuchin_yaml.tui.gateway import AgentCard, Gateway
+from capuchin_yaml.tui.presence import Other
 from capuchin_yaml.tui.screens.frame import Frame
 from tests.tui.conftest import text_of
 from tests.tui.fake_gateway import FakeGateway, FakeTalk
@@ -40,6 +42,8 @@ class Scene:
     """What happens after the keys."""
     connects: bool = True
     cards: bool = True
+    others: tuple[str, ...] = ()
+    """Terminals that have the same project open."""
 
 
 def _talk(fake: FakeGateway) -> FakeTalk:
@@ -206,7 +210,7 @@ SCENES: dict[str, Scene] = {
     "change-json": Scene(_waiting, ("f2", "enter", "+read", "e", "+box", "ctrl+t")),
     "change-refused": Scene(
         _waiting,
-        ("f2", "enter", "+read", "e", "+box", *["backspace"] * 4, "x", "ctrl+s"),
+        ("f2", "enter", "+read", "e", "+box", "backspace", "x", "ctrl+s"),
     ),
     "changed-item": Scene(
         _waiting,
@@ -248,12 +252,18 @@ SCENES: dict[str, Scene] = {
     "find": Scene(_idle, ("ctrl+f", *"late", "enter")),
     "new-conversation": Scene(_idle, ("ctrl+n",)),
     "leaving-while-a-turn-runs": Scene(_running, ("ctrl+q",)),
+    "second-terminal": Scene(_waiting, others=("pts/3",)),
     "too-small": Scene(_idle, ("+small",)),
 }
 
 
 async def dump(name: str, size: tuple[int, int]) -> str:
     """The screen of a scene as text, the same at every run."""
+    return await drawn(name, size, text_of) + "\n"
+
+
+async def drawn(name: str, size: tuple[int, int], take: Callable[[CapuchinApp], str]) -> str:
+    """What is taken of a scene once nothing changes any more."""
     scene = SCENES[name]
     fake = FakeGateway()
     start = scene.build(fake)
@@ -269,6 +279,9 @@ async def dump(name: str, size: tuple[int, int]) -> str:
             AgentCard("sales", problem="agents/sales.yaml:4:3: model has no key 'max_ouput'"),
         )
     app = CapuchinApp(_connect(fake, scene), start=start, clock=lambda: 0.0, poll_s=3600)
+    app.presence.others = lambda: tuple(  # type: ignore[method-assign]  # of this scene
+        Other(name, "bert", "2026-11-30T12:00:00+00:00") for name in scene.others
+    )
     now = fake.now
     before, Frame.now = Frame.now, lambda self: now  # type: ignore[method-assign]  # a still clock
     try:
@@ -283,8 +296,10 @@ async def dump(name: str, size: tuple[int, int]) -> str:
                 scene.later(fake)
                 await pilot.pause(0.15)
                 await app.desk.refresh()
+            if scene.others:
+                await _until(pilot, lambda: app.others)
             await _still(app, pilot)
-            return text_of(app) + "\n"
+            return take(app)
     finally:
         Frame.now = before  # type: ignore[method-assign]  # as it was
 
@@ -294,11 +309,7 @@ async def _press(app: CapuchinApp, pilot: Pilot[int], scene: Scene) -> None:
         if key == "+small":
             await pilot.resize_terminal(30, 8)
         elif key == "+read":
-            for _ in range(40):
-                if not app.guard.unseen:
-                    break
-                await pilot.press("pagedown")
-            await _until(pilot, lambda: app.guard.armed(app.event_clock()))
+            await _read(app, pilot)
         elif key == "+screen":
             await _until(pilot, lambda: isinstance(app.screen, Frame))
         elif key == "+box":
@@ -306,6 +317,17 @@ async def _press(app: CapuchinApp, pilot: Pilot[int], scene: Scene) -> None:
         else:
             await pilot.press(key)
         await pilot.pause()
+
+
+async def _read(app: CapuchinApp, pilot: Pilot[int]) -> None:
+    """Read the item on show to its end, and wait until its keys act."""
+    for _ in range(400):
+        if app.guard.armed(app.event_clock()):
+            return
+        if app.guard.unseen:
+            await pilot.press("pagedown")
+        await pilot.pause(0.02)
+    raise AssertionError("the keys of the item do not come to life")
 
 
 def _connect(fake: FakeGateway, scene: Scene) -> Callable[[], Awaitable[Gateway]]:
@@ -328,6 +350,10 @@ async def _until(pilot: Pilot[int], is_true: Callable[[], object]) -> None:
 async def _still(app: CapuchinApp, pilot: Pilot[int]) -> None:
     """Wait until notices are gone and nothing changes any more."""
     app._notice = ((), 0.0)
+    for line in app.screen.query(Input):
+        line.cursor_blink = False
+    for box in app.screen.query(TextArea):
+        box.cursor_blink = False
     last, same = "", 0
     for _ in range(100):
         app._draw_soon()

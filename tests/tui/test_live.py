@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -50,7 +50,11 @@ async def test_a_whole_talk_with_an_approval_runs_on_the_real_engine(
 
     async def connect() -> Gateway:
         fleet = Capuchin(temporal, project=house.project, program="test")
-        return LiveGateway(fleet, user="anna", agents=lambda: (AgentCard("writer"),))
+
+        async def agents() -> Sequence[AgentCard]:
+            return (AgentCard("writer"),)
+
+        return LiveGateway(fleet, user="anna", agents=agents)
 
     async with running(FakeGateway(), connect=connect) as (app, pilot):
         await until(pilot, lambda: app.desk.fleet.agents, 30)

@@ -8,6 +8,7 @@ from capuchin_yaml.compiler.check import agent_schema
 from capuchin_yaml.compiler.convert.draft import Draft, has_model_key
 from capuchin_yaml.compiler.convert.source import Source
 from capuchin_yaml.compiler.document import Path
+from capuchin_yaml.compiler.wording import resolved
 
 _FAMILIES = (
     (re.compile(r"claude-[\w.-]+"), "anthropic"),
@@ -51,7 +52,7 @@ def set_number(source: Source, draft: Draft, path: Path, key: str) -> None:
     """Take a setting of the model at `path`, if agent.yaml takes this value of it."""
     if not has_model_key(key) or source.node(*path) is None:
         return
-    schema = agent_schema()["$defs"]["model"]["properties"][key]
+    schema = resolved(agent_schema()["$defs"]["model"]["properties"][key], agent_schema())
     node = source.node(*path)
     value = node.value if node is not None else None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

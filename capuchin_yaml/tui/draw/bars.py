@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from capuchin_yaml.tui.model.fleet import Fleet
     from capuchin_yaml.tui.model.outbox import Pending
     from capuchin_yaml.tui.model.talk import Talk
+    from capuchin_yaml.tui.presence import Other
 
 STATUSES = {
     "waiting": ("▲", "needs you", "warn"),
@@ -73,6 +74,18 @@ def banner_rows(fleet: Fleet | None, now: float, starting_s: float) -> list[Row]
         text = "▲ no worker is running: messages wait; start one with `capuchin up` or `worker`"
         return [row(text, "warn")]
     return []
+
+
+def others_rows(others: Sequence[Other]) -> list[Row]:
+    """Who else has this project open, and what comes of it here; nothing when nobody has."""
+    if not others:
+        return []
+    first = others[0]
+    where = one_line(first.terminal, 20) or "another terminal"
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    who = one_line(first.user, 40)
+    text = f"· also open in {where}{more} ({who}); what is decided there shows up here at once"
+    return [row(text, "muted")]
 
 
 def queue_rows(queued: Sequence[Queued], pending: Sequence[Pending]) -> list[Row]:

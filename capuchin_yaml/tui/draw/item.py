@@ -65,12 +65,8 @@ def item_rows(
     out += _fact("talk", item.conversation, width)
     if item.requested_by not in ("", "the model"):
         out += _fact("wanted by", f"{item.requested_by}, who changed the model's call", width)
-    before = item.before if edited is None else item.arguments
+    out += _changes(item, edited, width)
     arguments = item.arguments if edited is None else edited
-    if before and before != arguments:
-        whose = "what you changed" if edited is not None else "what was changed"
-        out += [(), _section(whose, width, "- as the model wrote it, + what runs")]
-        out += difference_rows(before, arguments, width)
     if item.tool or arguments:
         out += [(), *_arguments(arguments or "{}", width, view, schema, edited is not None)]
     if item.preview:
@@ -171,6 +167,16 @@ def _fact(label: str, value: str, width: int, role: str = "text") -> list[Row]:
 def _section(title: str, width: int, note: str = "") -> Row:
     text = f"{title} ({note})" if note else title
     return clip((Piece("── ", "rule"), Piece(text, "strong"), Piece(" ──", "rule")), width)
+
+
+def _changes(item: Item, edited: str | None, width: int) -> list[Row]:
+    """What differs from the arguments that the model wrote."""
+    before, after = (item.before, item.arguments) if edited is None else (item.arguments, edited)
+    if not before or before == after:
+        return []
+    whose = "what was changed" if edited is None else "what you changed"
+    title = _section(whose, width, "- as the model wrote it, + what runs")
+    return [(), title, *difference_rows(before, after, width)]
 
 
 def _arguments(

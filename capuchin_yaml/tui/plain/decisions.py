@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from capuchin_yaml.items import Item
+from capuchin_yaml.items import Item, who_has, who_may
 from capuchin_yaml.spec import canonical_json
 from capuchin_yaml.terminal_text import one_line, visible
 from capuchin_yaml.tui.gateway import InboxRow
@@ -128,6 +128,9 @@ def item_lines(item: Item, n: int, *, edited: str = "") -> Iterator[str]:
         ("package", item.distribution),
         ("effect", (item.effect or "unknown") if item.tool else ""),
         ("why", item.reason),
+        ("may decide", who_may(item)),
+        ("approved", who_has(item)),
+        ("escalated to", item.escalated),
         ("wanted by", item.requested_by),
         ("conversation", item.conversation),
         ("definition", item.definition_hash[:12]),

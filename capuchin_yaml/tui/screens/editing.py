@@ -76,7 +76,9 @@ class EditBox(ModalScreen[str | None]):
             await box.remove_children()
             for field in self._fields:
                 label = Lines()
-                await box.mount(label, Input(value=field.text, compact=True, classes="field"))
+                # Why not selected: the first key would drop a value that is only to be changed.
+                value = Input(field.text, compact=True, classes="field", select_on_focus=False)
+                await box.mount(label, value)
                 label.set_rows([row(one_line(f"{field.name} ({field.note})", 200), "muted")])
         else:
             text.text = laid_out(arguments)

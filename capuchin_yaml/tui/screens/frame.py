@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.screen import Screen
 
-from capuchin_yaml.tui.draw.bars import banner_rows, top_row
+from capuchin_yaml.tui.draw.bars import banner_rows, others_rows, top_row
 from capuchin_yaml.tui.draw.rows import row
 from capuchin_yaml.tui.widgets.lines import Lines
 
@@ -74,6 +74,7 @@ class Frame(Screen[None]):
         self.query_one("#top", Lines).set_rows([top_row(talk, fleet, waiting, project, width)])
         now = self.capuchin.clock()
         rows = banner_rows(fleet, now, now - self.capuchin.started_at)
+        rows += others_rows(self.capuchin.others)
         rows = rows[:1] if self.is_narrow else rows
         if self.capuchin.is_read_only:
             rows = [*rows, row("read-only: nothing is sent and nothing decided here", "warn")]
