@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +37,38 @@ def can_run() -> str | None:
     return None
 
 
+class _Screen(io.TextIOWrapper):
+    """The terminal as Textual writes to it; when it is gone, this program is told as by a hang-up.
+
+    Why: Textual's writing thread would end by the error, and its loop then wait for it for ever.
+    """
+
+    def __init__(self, terminal: io.FileIO) -> None:
+        super().__init__(io.BufferedWriter(terminal), encoding="utf-8", errors="backslashreplace")
+        self._is_gone = False
+
+    def write(self, text: str) -> int:
+        """Write, or drop what no terminal can show any more."""
+        if not self._is_gone:
+            try:
+                return super().write(text)
+            except OSError:
+                self._hang_up()
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, unless the terminal is gone."""
+        if not self._is_gone:
+            try:
+                super().flush()
+            except OSError:
+                self._hang_up()
+
+    def _hang_up(self) -> None:
+        self._is_gone = True
+        os.kill(os.getpid(), signal.SIGHUP)
+
+
 @contextmanager
 def sole_terminal(log_file: Path | None) -> Iterator[None]:
     """Give Textual a descriptor of its own, and turn descriptors 1 and 2 to `log_file`.
@@ -48,7 +82,7 @@ def sole_terminal(log_file: Path | None) -> Iterator[None]:
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     log_fd = os.open(target, flags, _PRIVATE)
     kept_out, kept_err = os.dup(1), os.dup(2)
-    screen = os.fdopen(os.dup(kept_out), "w", encoding="utf-8", errors="backslashreplace")
+    screen = _Screen(io.FileIO(os.dup(kept_out), "w"))
     before = (sys.__stdout__, sys.__stderr__)
     os.dup2(log_fd, 1)
     os.dup2(log_fd, 2)
@@ -68,4 +102,5 @@ def sole_terminal(log_file: Path | None) -> Iterator[None]:
         os.dup2(kept_err, 2)
         os.close(kept_out)
         os.close(kept_err)
-        screen.close()
+        with contextlib.suppress(OSError):
+            screen.close()

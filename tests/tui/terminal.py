@@ -64,7 +64,13 @@ class TuiTerminal:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        os.close(self._ours)
+        self.vanish()
+
+    def vanish(self) -> None:
+        """Close the window; a second time changes nothing."""
+        if self._ours >= 0:
+            os.close(self._ours)
+            self._ours = -1
 
     @property
     def text(self) -> str:

@@ -129,3 +129,12 @@ def test_a_copy_says_what_was_done_and_is_wrapped_for_tmux() -> None:
         "not copied: 100 KB, terminals take about 74 KB", False,
     )  # fmt: skip
     assert "set-clipboard on" in clipboard.word("hi", {"TMUX": "/tmp/x"})[0]
+
+
+@pytest.mark.parametrize("scene", ["demo", "stream"])
+def test_a_terminal_that_goes_away_ends_it(tmp_path: Path, scene: str) -> None:
+    with TuiTerminal(scene, tmp_path / "tui.log") as terminal:
+        terminal.until(lambda t: "● server" in t)
+        terminal.vanish()
+
+        assert terminal.process.wait(10) == 128 + signal.SIGHUP
