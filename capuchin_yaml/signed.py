@@ -60,4 +60,5 @@ def statement_of(decision: Decision) -> str:
 def revision_of(item: str) -> int:
     """The revision that an item's id names; 1 when it names none."""
     _, dot, revision = item.rpartition(":")[2].partition(".")
-    return int(revision) if dot and revision.isdigit() else 1
+    is_number = revision.isascii() and revision.isdigit() and len(revision) < 10
+    return int(revision) if dot and is_number else 1

@@ -62,7 +62,7 @@ def refuse_unknown_profile(profile: str, compiled: Sequence[Compiled]) -> None:
     Raises:
         RequestRefused: no file has profiles.
     """
-    if not any(one.profiles or one.document is None for one in compiled):
+    if not any(one.profiles or not one.source for one in compiled):
         names = ", ".join(str(one.path) for one in compiled[:5])
         raise RequestRefused(f"no profile {profile!r}: there are no profiles in {names}")
 

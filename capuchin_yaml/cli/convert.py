@@ -43,6 +43,7 @@ def command(
     fill in. What asked before asks after: an agent that had tools asks before every call.
     """
     from capuchin_yaml.compiler.convert import conversion
+    from capuchin_yaml.compiler.load import read_bytes
     from capuchin_yaml.compiler.render import report
 
     out = output()
@@ -52,10 +53,11 @@ def command(
     chosen = next((one for one in conversion.KINDS if one == kind), None)
     try:
         converted = conversion.convert(
-            path.read_bytes(), path, target or Path("agent.yaml"), kind=chosen, agent=agent
+            read_bytes(path), path, target or Path("agent.yaml"), kind=chosen, agent=agent
         )
-    except OSError as error:
-        out.fail(f"cannot read {path}: {error.strerror}")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        out.fail(f"cannot read {path}: {reason}")
         return ExitCode.REFUSED
     except conversion.CannotConvert as error:
         out.tell_rendered(report(error.diagnostics, {str(path): error.source}, "full"))

@@ -358,6 +358,9 @@ def row_json(row: InboxRow) -> dict[str, JsonValue]:
         "due": row.due,
         "then": row.then,
         "effect": row.effect,
+        "approvers": list(row.approvers),
+        "quorum": row.quorum,
+        "votes": row.votes,
     }
 
 
@@ -370,6 +373,8 @@ def _print_row(out: Output, row: InboxRow, *, gone: bool = False) -> None:
         Ink("gone" if gone else row.kind, "dim" if gone else "yellow"),
         f"  {row.tool}" if row.tool else "",
         f"  {one_line(row.args, 60)}" if row.args else f"  {one_line(row.title, 72)}",
+        Ink(f"  {row.votes} of {row.quorum} approved", "yellow") if row.quorum > 1 else "",
+        Ink(f"  for {', '.join(row.approvers)}", "dim") if row.approvers else "",
         Ink(asked, "dim"),
     )
     if row.more and not gone:

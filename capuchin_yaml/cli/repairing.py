@@ -60,13 +60,14 @@ def _lines(data: bytes) -> list[str]:
 def read_repairs(files: Sequence[Path]) -> list[FileRepair]:
     """What repairing each file that can be read would make of it; writes nothing."""
     from capuchin_yaml.compiler.fix import repaired
+    from capuchin_yaml.compiler.load import read_bytes
 
     found: list[FileRepair] = []
     for path in files:
-        if path.is_file():
-            with contextlib.suppress(OSError):
-                data = path.read_bytes()
-                found.append(FileRepair(path, data, repaired(data, path)))
+        # Why no word of it: what cannot be read is reported by the check itself.
+        with contextlib.suppress(OSError, ValueError):
+            data = read_bytes(path)
+            found.append(FileRepair(path, data, repaired(data, path)))
     return found
 
 

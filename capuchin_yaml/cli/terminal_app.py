@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from capuchin_yaml.cli.logs import start_logs
 from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.cli.stopping import stop_signals
-from capuchin_yaml.tui.app import CapuchinApp, tell_fault
+from capuchin_yaml.tui.app import CapuchinApp
 from capuchin_yaml.tui.notices import NoticeBoard, Option
+from capuchin_yaml.tui.running import tell_fault
 from capuchin_yaml.tui.terminal import sole_terminal
 
 if TYPE_CHECKING:

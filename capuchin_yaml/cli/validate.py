@@ -88,6 +88,7 @@ def _no_collections() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.freeze()
         gc.enable()
 
 
@@ -134,11 +135,9 @@ def _taken_names(compiled: Sequence[Compiled]) -> dict[Path, list[Diagnostic]]:
 
 def _ungranted(one: Compiled) -> Sequence[Diagnostic]:
     """Notes at what the agent needs and nobody granted on this machine."""
-    if one.spec is None or one.document is None:
-        return ()
     from capuchin_yaml.policy.needs import needs_of
 
-    if not needs_of(one.spec):
+    if one.spec is None or one.document is None or not needs_of(one.spec):
         return ()
     from capuchin_yaml.compiler.file_needs import document_needs
     from capuchin_yaml.compiler.operator_config import read_operator_config

@@ -222,6 +222,12 @@ class InboxRow:
     more: int = 0
     """Items of the same conversation that this list has no room for."""
     verified: bool = True
+    approvers: tuple[str, ...] = ()
+    """Groups that may decide; none: anyone."""
+    quorum: int = 1
+    """How many people must approve."""
+    votes: int = 0
+    """How many have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +347,9 @@ def inbox_rows(conversation: str, agent: str, memo: Mapping[str, Any]) -> tuple[
                 effect=item.get("effect") or "",
                 definition_version=version,
                 more=more,
+                approvers=tuple(item.get("approvers") or ()),
+                quorum=int(item.get("quorum") or 1),
+                votes=int(item.get("votes") or 0),
             )
             for item in memo["items"]
         )

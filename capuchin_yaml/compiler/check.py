@@ -545,6 +545,8 @@ def _inlined(subject: str, schema: Schema) -> Schema:
             reference = part.get("$ref")
             if reference is None:
                 return found
+            if reference.startswith("#/properties/"):
+                return found  # a profile, which is laid over the file before it is checked
             return {**found, **inlined(definitions[reference.removeprefix("#/$defs/")])}
 
         _INLINED[subject] = inlined(schema)

@@ -19,6 +19,7 @@ from capuchin_yaml.compiler.own_files import AgentFolder
 from capuchin_yaml.compiler.source_text import MAX_FILE_BYTES
 from capuchin_yaml.compiler.tool_source import ToolSource
 from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span, in_file_order
+from capuchin_yaml.policy.needs import needs_of
 from capuchin_yaml.spec import AgentSpec
 
 __all__ = [
@@ -50,7 +51,11 @@ class Compiled:
     parts: Mapping[Path, str] = field(default_factory=dict)
     """Other files that the agent is made of, with their text."""
     document: Document | None = field(default=None, repr=False, compare=False)
-    """What the file says, with the one it extends and the chosen profile."""
+    """What the file says, with the one it extends and the chosen profile.
+
+    Kept only for an agent that has rules or needs, whose places are shown later: a thousand of
+    them take more time to hold than to read.
+    """
     profiles: tuple[str, ...] = ()
     """Names of its profiles."""
     profile: str | None = None
@@ -72,7 +77,7 @@ def compile_file(
     an error; one without any takes it for nothing.
     """
     try:
-        data = _read(path)
+        data = read_bytes(path)
     except (OSError, ValueError) as error:
         return _unreadable(path, error)
     return compile_bytes(data, path, registry, profile=profile)
@@ -107,7 +112,9 @@ def compile_bytes(
         spec = None
     # Why: a value that an alias repeats is reported where it stands, once.
     ordered = in_file_order(list(dict.fromkeys(found)))
-    chosen = whole.chosen(profile if names else None)
+    chosen = None
+    if spec is not None and (spec.approval.rules or needs_of(spec)):
+        chosen = whole.chosen(profile if names else None)
     parts = {**whole.parts, **compiling.parts}
     named = profile if profile in names else None
     return Compiled(path, spec, ordered, document.source.text, parts, chosen, names, named)
@@ -131,7 +138,7 @@ class _Compiling:
             own = check(whole.parent)
             found.extend(own.diagnostics)
             before = replace(plain, approval=bind_approval_alone(whole.parent, own, plain.tools))
-            told = "the file that it extends"
+            told = "in the file that it extends"
             found.extend(_loosened(before, whole.parent, plain, whole.document, told))
         for name, document in whole.profiles.items():
             with_it: list[Diagnostic] = []
@@ -144,7 +151,7 @@ class _Compiling:
                 found.append(diagnostic)
             if plain is not None and spec is not None:
                 before = replace(spec, approval=plain.approval)
-                told = "without the profile it"
+                told = "without the profile"
                 found.extend(_loosened(before, whole.document, spec, document, told))
             yield name, spec
 
@@ -175,10 +182,11 @@ def _loosened(
         yield Diagnostic(
             "approval-loosened",
             Severity.WARNING,
-            f"{told} asks before calls of {', '.join(tools)} that run alone here",
+            f"approval is looser than {told}: calls of {', '.join(tools)} run alone, or need "
+            "fewer people",
             document.key_span(("approval",)),
             "capuchin plan shows what runs alone now",
-            (Annotation(below.key_span(("approval",)), "it asks because of this"),)
+            (Annotation(below.key_span(("approval",)), "this is stricter"),)
             if below.node(("approval",)) is not None
             else (),
         )
@@ -217,7 +225,7 @@ def _is_agent(path: Path) -> bool:
     if path.name.endswith(_NEVER_AGENTS) or path.name.startswith("."):
         return False
     try:
-        data = _read(path)
+        data = read_bytes(path)
     except OSError as error:
         # It may be one unless it is a folder, a device or a link to nothing; compiling it says
         # why it cannot be read.
@@ -226,7 +234,12 @@ def _is_agent(path: Path) -> bool:
     return _AGENT_LINE.search(data.decode(encoding, "replace")) is not None
 
 
-def _read(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """The content of a plain file, and of one that is too large to compile its beginning.
+
+    Raises:
+        OSError: it cannot be read, or is no plain file.
+    """
     mode = os.stat(path).st_mode
     # Why: a device or a pipe would be read for ever.
     if not stat.S_ISREG(mode):

@@ -302,8 +302,8 @@ class CheckDecision:
     choice: str
     approvers: tuple[str, ...]
     """Groups that may decide; none: anyone."""
-    earlier: tuple[str, ...]
-    """Who approved before, to be looked up again."""
+    earlier: Mapping[str, bool]
+    """Who approved before, to be looked up again, and whether that was signed."""
     statement: str
     """What a signature must cover."""
     signature: str = ""

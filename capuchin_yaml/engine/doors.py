@@ -164,6 +164,8 @@ def _check_grant(request: contract.Decide, item: dict[str, Any], now: datetime) 
         refuse("only an approve of a call may allow more than this once")
     if not isinstance(grant, dict) or grant.get("scope") not in ("call", "tool"):
         refuse("a grant has the scope call or tool")
+    if set(grant) - {"scope", "times", "until"}:
+        refuse("a grant has no other keys than scope, times and until")
     times, until = grant.get("times"), grant.get("until")
     if times is None and until is None:
         refuse("a grant ends after a number of times or at a time; give one of them")

@@ -55,7 +55,11 @@ class PeopleActivities:
                     f"decisions of {request.by} must be signed; set CAPUCHIN_SIGNING_KEY to the "
                     "private key, or to the .pub file of one that ssh-agent holds"
                 )
-        gone = [name for name in request.earlier if people.refusal(name, request.approvers)]
+        gone = [
+            name
+            for name, was_proven in request.earlier.items()
+            if people.refusal(name, request.approvers) or (people.keys.get(name) and not was_proven)
+        ]
         return {"problem": problem, "proven": proven, "gone": list(gone)}
 
 

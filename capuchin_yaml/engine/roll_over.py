@@ -8,6 +8,9 @@ them there makes a history that cannot be replayed (tests/engine/test_change.py)
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NoReturn
+
 from temporalio import workflow
 
 from capuchin_yaml.engine import contract
@@ -35,3 +38,22 @@ class RollOver:
             or info.get_current_history_size() >= contract.ROLL_OVER_BYTES
             or info.is_continue_as_new_suggested()
         )
+
+
+def go_on_in_a_new_run(conversation: Conversation, start: contract.StartConversation) -> NoReturn:
+    """End this run, and begin the next with all that the conversation knows."""
+    info = workflow.info()
+    workflow.continue_as_new(
+        replace(
+            start,
+            conversation=conversation.id,
+            first_run_id=info.first_execution_run_id,
+            carried=conversation.carry(info.run_id),
+            reopens="",
+        ),
+        # Why: a conversation that is pinned to a build moves to the current one here.
+        initial_versioning_behavior=workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE,
+        # Why: without these the new run has the memo and attributes of the very first start.
+        memo=workflow.memo(),
+        search_attributes=info.typed_search_attributes,
+    )

@@ -40,6 +40,23 @@ def state_view(c: Conversation, status: str, detail: str) -> dict[str, JsonValue
     }
 
 
+def closed_summary(c: Conversation) -> dict[str, JsonValue]:
+    """What a closed conversation returns as its result."""
+    closing = c.closing or {}
+    return {
+        "v": 1,
+        "conversation": c.id,
+        "agent": c.agent,
+        "status": "closed",
+        "title": c.title,
+        "turns": c.messages - len(c.queue),
+        "calls": c.calls,
+        "usage": dict(c.usage),
+        "closed_by": closing.get("by", ""),
+        "reason": closing.get("reason", ""),
+    }
+
+
 def _detail(c: Conversation) -> str:
     if c.paused is not None:
         reason = f": {c.paused['reason']}" if c.paused.get("reason") else ""

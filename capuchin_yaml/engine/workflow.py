@@ -3,7 +3,7 @@
 It decides; activities do. Everything that may change between releases runs in an activity,
 so that its result is history. The doors are the updates and queries below: each takes one
 sealed request, refuses in its validator what cannot be carried out, and answers in the task
-that accepted it, so no update ever waits.
+that accepted it. Only a decision waits, for a worker's word on who decides.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ with workflow.unsafe.imports_passed_through():
     from capuchin_yaml.engine.life import CannotLive, Life
     from capuchin_yaml.engine.log import Log
     from capuchin_yaml.engine.pages import inline, page
-    from capuchin_yaml.engine.roll_over import RollOver
+    from capuchin_yaml.engine.roll_over import RollOver, go_on_in_a_new_run
     from capuchin_yaml.engine.state import Conversation, Turn
     from capuchin_yaml.engine.turn import TurnRunner
-    from capuchin_yaml.engine.views import state_view
+    from capuchin_yaml.engine.views import closed_summary, state_view
     from capuchin_yaml.events import (
         ConversationClosed,
         MessageQueued,
@@ -161,18 +161,7 @@ class AgentWorkflow:
         self._desk.show()
         self._show_status(contract.STATUS_CLOSED)
         await workflow.wait_condition(workflow.all_handlers_finished)
-        return {
-            "v": 1,
-            "conversation": self._c.id,
-            "agent": self._c.agent,
-            "status": "closed",
-            "title": self._c.title,
-            "turns": self._c.messages - len(self._c.queue),
-            "calls": self._c.calls,
-            "usage": dict(self._c.usage),
-            "closed_by": closing.get("by", ""),
-            "reason": closing.get("reason", ""),
-        }
+        return closed_summary(self._c)
 
     def _show_status(self, status: str) -> None:
         from temporalio.common import SearchAttributeKey
@@ -191,8 +180,8 @@ class AgentWorkflow:
     async def _between_steps(self) -> None:
         """Go on in a new run when it is time; nothing is in flight here.
 
-        From the moment `_draining` is set the validators refuse, and a handler answers in the
-        task that accepted it, so no acknowledged request is left behind.
+        From the moment `_draining` is set the validators refuse, and a handler that has begun is
+        waited for, so no acknowledged request is left behind.
         """
         if not self._roll_over_due():
             return
@@ -200,27 +189,7 @@ class AgentWorkflow:
         await workflow.wait_condition(workflow.all_handlers_finished)
         if self._desk.changed:
             self._desk.show()
-        info = workflow.info()
-        workflow.continue_as_new(
-            contract.StartConversation(
-                conversation=self._c.id,
-                id=self._start.id,
-                by=self._start.by,
-                client=self._start.client,
-                sent_at=self._start.sent_at,
-                agent=self._start.agent,
-                project=self._start.project,
-                variables=self._start.variables,
-                injected=self._start.injected,
-                first_run_id=info.first_execution_run_id,
-                carried=self._c.carry(info.run_id),
-            ),
-            # Why: a conversation that is pinned to a build moves to the current one here.
-            initial_versioning_behavior=workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE,
-            # Why: without these the new run has the memo and attributes of the very first start.
-            memo=workflow.memo(),
-            search_attributes=info.typed_search_attributes,
-        )
+        go_on_in_a_new_run(self._c, self._start)
 
     # doors: updates
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from capuchin_yaml.policy.gating import answers, loosened, policy_asks, rules_about
+from capuchin_yaml.policy.gating import answers, asks_fewer, loosened, policy_asks, rules_about
 from capuchin_yaml.policy.judge import Floor
 from capuchin_yaml.policy.needs import needs_of
 from capuchin_yaml.policy.plan import course
@@ -100,7 +100,14 @@ def _rest_of_calls(spec: AgentSpec, tool: ToolSpec) -> str:
 
 def _rule_changes(old: tuple[RuleSpec, ...], new: tuple[RuleSpec, ...]) -> list[str]:
     def said(rule: RuleSpec) -> str:
-        return f"{rule.then}{f' when {rule.when}' if rule.when else ''}"
+        who = [
+            *([f"{rule.quorum} people"] if rule.quorum is not None else []),
+            *([f"of {rule.approvers}"] if rule.approvers is not None else []),
+            *(["not who asks"] if rule.exclude_requester else []),
+            *([f"in the end {rule.escalate_to}"] if rule.escalate_to is not None else []),
+        ]
+        asked = f" {', '.join(who)}" if who else ""
+        return f"{rule.then}{asked}{f' when {rule.when}' if rule.when else ''}"
 
     before, after = [said(r) for r in old], [said(r) for r in new]
     gone = [f"without the rule: {text}" for text in before if text not in after]
@@ -118,7 +125,8 @@ def _rest(old: AgentSpec, new: AgentSpec) -> Iterator[Change]:
             yield Change(kind, f"limits.{limit}", f"{was} → {now}")
     first, then = _waiting(old), _waiting(new)
     if first != then:
-        yield Change("changed", "approval", f"{first} → {then}")
+        weaker = asks_fewer(old.approval, new.approval)
+        yield Change("loosened" if weaker else "changed", "approval", f"{first} → {then}")
     yield from _needs(old, new)
     yield from _budget(old.budget, new.budget)
     for key in ("model", "version"):

@@ -68,7 +68,7 @@ def loosened(old: AgentSpec, new: AgentSpec) -> tuple[str, ...]:
     `old` does not have counts when it is not read-only and some call of it runs alone: it is new
     power that nobody was asked about. Sorted.
     """
-    weaker = _asks_fewer(old.approval, new.approval)
+    weaker = asks_fewer(old.approval, new.approval)
     before = {(t.identity, t.alias): t for t in old.tools}
     known = {t.identity for t in old.tools}
     found = set()
@@ -91,7 +91,7 @@ def loosened(old: AgentSpec, new: AgentSpec) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _asks_fewer(old: ApprovalSpec, new: ApprovalSpec) -> bool:
+def asks_fewer(old: ApprovalSpec, new: ApprovalSpec) -> bool:
     """Whether fewer people, or others, can let through what the block asks about."""
     return (
         new.quorum < old.quorum

@@ -11,7 +11,6 @@ import gc
 import importlib
 import os
 import signal
-import sys
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -23,12 +22,10 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from capuchin_yaml.errors import CapuchinError
-from capuchin_yaml.terminal_text import one_line, visible
+from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui import clipboard
 from capuchin_yaml.tui.commands import choosables, run_chosen
 from capuchin_yaml.tui.drafts import Drafts
-from capuchin_yaml.tui.draw.bars import short_id
 from capuchin_yaml.tui.draw.rows import Row, row
 from capuchin_yaml.tui.history import History
 from capuchin_yaml.tui.keys import read_keymap
@@ -38,11 +35,12 @@ from capuchin_yaml.tui.model.guard import Guard
 from capuchin_yaml.tui.model.pasted import clean, hidden_marks
 from capuchin_yaml.tui.notices import NoticeBoard
 from capuchin_yaml.tui.presence import Other, Presence, terminal_name
-from capuchin_yaml.tui.screens.boxes import HelpBox, NameBox, QuitBox, TooSmall
+from capuchin_yaml.tui.screens.boxes import HelpBox, QuitBox, TooSmall
 from capuchin_yaml.tui.screens.chat import ChatScreen
 from capuchin_yaml.tui.screens.chooser import Chooser
 from capuchin_yaml.tui.screens.frame import Frame
-from capuchin_yaml.tui.terminal import keep, sole_terminal
+from capuchin_yaml.tui.talks import Talks
+from capuchin_yaml.tui.terminal import keep
 from capuchin_yaml.tui.widgets.item_detail import ItemDetail
 
 if TYPE_CHECKING:
@@ -112,9 +110,9 @@ class CapuchinApp(App[int]):
         self._connect_to = connect
         self._poll_s = poll_s
         self.chat = ChatScreen()
+        self.talks = Talks(self)
         self._open_first = start
         self._agent_first = agent
-        self._first_words = ""
         self._after_leaving = "the worker ends with this TUI: they go on with the next `up`"
         if not ends_worker:
             self._after_leaving = "they go on without this TUI"
@@ -136,6 +134,10 @@ class CapuchinApp(App[int]):
     def user(self) -> str:
         """The name that decisions are made under."""
         return self.desk.gateway.user if self.desk.gateway is not None else ""
+
+    def drop_notice(self) -> None:
+        """Show no notice any more."""
+        self._notice = ((), 0.0)
 
     @property
     def notice_row(self) -> Row:
@@ -307,63 +309,7 @@ class CapuchinApp(App[int]):
 
     def action_new_talk(self, agent: str = "") -> None:
         """Open the picker of agents."""
-        from capuchin_yaml.tui.screens.new_talk import NewTalk
-
-        if isinstance(self.screen, ChatScreen):
-            self.push_screen(NewTalk(self.desk, agent), self._new_talk)
-
-    def begin_talk(self, text: str) -> None:
-        """Start a conversation with a first message; ask which agent when there is a choice."""
-        cards = [c for c in self.desk.fleet.agents if c.is_served]
-        if len(cards) == 1 and not cards[0].asks_first:
-            self.desk.spawn(self._begin_talk(cards[0].name, text))
-        else:
-            self._first_words = text
-            self.say("pick an agent: what you wrote goes to it")
-            self.action_new_talk()
-
-    async def _begin_talk(self, agent: str, text: str) -> None:
-        self.say(f"starting a conversation with {agent}…")
-        try:
-            conversation = await self.desk.start(agent, {}, {})
-        except CapuchinError as error:
-            self.say(f"not started, what you wrote stays: {error}", "bad")
-            return
-        if self.chat.talk is None:
-            self.chat.open(conversation)
-            self.chat.send_first(text)
-
-    def _new_talk(self, conversation: str | None) -> None:
-        words, self._first_words = self._first_words, ""
-        if conversation is None:
-            if words:
-                self.say("no agent was picked; what you wrote stays")
-            return
-        self._notice = ((), 0.0)
-        self.chat.open(conversation)
-        self.chat.focus_composer()
-        if words:
-            self.chat.send_first(words)
-
-    def action_close_talk(self) -> None:
-        """End the conversation on show for good, once its agent's name was typed."""
-        talk = self.chat.talk
-        if talk is None or talk.is_over:
-            self.say("no open conversation is on show")
-            return
-
-        def typed(is_right: bool | None) -> None:
-            if is_right:
-                self.desk.spawn(self._close(talk.id))
-
-        title = f"close {talk.agent} {short_id(talk.id)} for good"
-        self.push_screen(NameBox(talk.agent, title), typed)
-
-    async def _close(self, conversation: str) -> None:
-        try:
-            await self.desk.close_talk(conversation)
-        except CapuchinError as error:
-            self.say(f"not closed: {error}", "bad")
+        self.talks.pick_agent(agent)
 
     def action_help(self) -> None:
         """Show the keys that act here."""
@@ -478,32 +424,3 @@ class CapuchinApp(App[int]):
         for notice in self.board.take():
             self.say(notice.text, notice.tone)
         self._draw_soon()
-
-
-def run_tui(
-    connect: Connect,
-    *,
-    start: str | None = None,
-    agent: str | None = None,
-    board: NoticeBoard | None = None,
-    home: Path | None = None,
-    log_file: Path | None = None,
-) -> int:
-    """Run the TUI on this terminal until the person leaves, and return the exit code.
-
-    `start` opens a conversation by id, `agent` begins one. Whatever else prints while it runs
-    goes to `log_file`. Ask `terminal.can_run` first.
-    """
-    app = CapuchinApp(connect, start=start, agent=agent, board=board, home=home)
-    with sole_terminal(log_file):
-        result = app.run()
-    tell_fault(app, log_file)
-    return app.return_code or result or 0
-
-
-def tell_fault(app: CapuchinApp, log_file: Path | None) -> None:
-    """Say on stderr what fault ended the app and where its log is; nothing after a normal end."""
-    if app.stopped_by:
-        where = f"; details are in {visible(str(log_file))}" if log_file is not None else ""
-        sys.stderr.write(f"the TUI ended by a fault ({app.stopped_by}){where}\n")
-        sys.stderr.write("conversations go on; drafts are kept\n")

@@ -41,7 +41,8 @@ def commands(app: CapuchinApp) -> tuple[Command, ...]:
         Command("editor", "Editor", "write the draft in $EDITOR", chat.action_editor),
         Command("cancel", "Cancel turn", "end the running turn", chat.cancel_turn),
         Command("back", "Take back", "the last message not sent", chat.take_back),
-        Command("close", "Close conversation", "end it for good", app.action_close_talk),
+        Command("close", "Close conversation", "end it for good", app.talks.close),
+        Command("reopen", "Open again", "a conversation that was closed", app.talks.reopen),
         Command("theme", "Theme", "change the colours", app.action_change_theme),
         Command("repaint", "Repaint", "draw the screen again", app.action_repaint),
         Command("suspend", "Suspend", "back to the shell; fg returns", app.action_suspend_process),
@@ -84,4 +85,6 @@ def run_chosen(app: CapuchinApp, key: str) -> None:
                 command.run()
 
 
-_OF_CHAT = frozenset({"new", "list", "find", "history", "editor", "cancel", "back", "close"})
+_OF_CHAT = frozenset(
+    {"new", "list", "find", "history", "editor", "cancel", "back", "close", "reopen"}
+)

@@ -14,6 +14,7 @@ READS = frozenset(
         "agents",
         "list",
         "inbox",
+        "rings",
         "state",
         "events",
         "schemas",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from capuchin_yaml.cli.convert import KINDS
@@ -11,7 +12,7 @@ from tests.cli.program import run
 TEAM = """\
 agents:
   root:
-    model: anthropic/claude-haiku-4-5
+    model: anthropic/claude-opus-4-8
     instruction: Help.
     add_date: true
     toolsets: [{type: shell}]
@@ -98,3 +99,11 @@ def test_hostile_text_of_the_old_file_is_printed_visibly(tmp_path: Path) -> None
     ran = run("convert", "a.yaml", cwd=tmp_path)
 
     assert "\x1b" not in ran.out + ran.err
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+
+    ran = run("convert", "pipe.yaml", cwd=tmp_path)
+
+    assert (ran.code, ran.err) == (1, "error: cannot read pipe.yaml: it is no plain file\n")

@@ -37,7 +37,7 @@ def test_plan_and_doctor_say_that_there_is_a_floor(project: Project, operator: P
 def test_the_inbox_says_what_the_floor_makes_of_a_call_that_waits_already(
     shop: Project, operator: Path
 ) -> None:
-    [item] = shop.run("send", "notes", "note floored", "--json").json["items"]
+    [item] = shop.run("send", "notes", "note mezzanine", "--json").json["items"]
     wait_until(lambda: item["id"] in [row["id"] for row in shop.run("inbox", "--json").json])
 
     listed = shop.run("inbox", XDG_CONFIG_HOME=str(operator))

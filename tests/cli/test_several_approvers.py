@@ -71,6 +71,20 @@ def test_who_is_not_in_the_group_is_told_who_is(office: Project) -> None:
     assert "eve is not in the group finance; who is: ann, bob, cleo" in ran.err
 
 
+def test_the_list_says_how_many_have_approved(office: Project) -> None:
+    item = asked(office, "listed")
+    office.run("inbox", "approve", item["id"], "--digest", item["digest"])
+
+    def row() -> dict[str, object]:
+        rows = office.run("inbox", "--json").json
+        return next((r for r in rows if r["id"] == item["id"]), {})
+
+    wait_until(lambda: row().get("votes") == 1)
+
+    assert (row()["approvers"], row()["quorum"]) == (["finance"], 2)
+    assert "1 of 2 approved  for finance" in office.run("inbox").out
+
+
 def test_json_of_an_item_says_who_may_and_who_has(office: Project) -> None:
     item = asked(office, "counted")
     office.run("inbox", "approve", item["id"], "--digest", item["digest"])

@@ -25,6 +25,7 @@ CARRIED: Mapping[str, Mapping[str, str]] = {
         "`instruction`": "`prompt`, with braces written so that they stay",
         "`model`": "`model`, through `models` when it is named there",
         "`max_tokens`, `temperature`": "`max_tokens`, `temperature` of `model`, if in bounds",
+        "`fallback.models`": "`model.fallback`, those that are written as `provider/name`",
         "`thinking_budget`": "`model.thinking` when it is a number of tokens",
         "`max_iterations`": "`limits.max_steps`",
         "`metadata.author`, `license`, `version`": "`listing.author`, `listing.license`, `version`",
@@ -62,7 +63,12 @@ CARRIED: Mapping[str, Mapping[str, str]] = {
 }
 
 LOST: Mapping[str, Mapping[str, str]] = {
-    "docker-agent": {**docker_agent._TOP, **docker_agent._AGENT, **docker_agent._MODEL},
+    "docker-agent": {
+        **docker_agent._TOP,
+        **docker_agent._AGENT,
+        **docker_agent._FALLBACK,
+        **docker_agent._MODEL,
+    },
     "pydantic-ai": pydantic_ai._TOP,
     "claude-code": claude_code._KEYS,
     "llm": llm_template._TOP,

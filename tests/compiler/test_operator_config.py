@@ -80,7 +80,7 @@ def test_a_pipe_in_its_place_holds_nothing_up(path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "id_"),
     [
-        ("floor: [", "syntax"),
+        ("floor: [", "unclosed-bracket"),
         ("flor: []", "unknown-key"),
         ("floor: [{then: allow}]", "unknown-value"),
         ("floor: [{then: deny, when: 'args.x >'}]", "rule-syntax"),

@@ -106,7 +106,7 @@ def test_another_verdict_or_another_decider_fails(folder: Path) -> None:
         ("agent: shop.yaml\ncalls: [{tool: refund, expct: ask}]\n", "unknown-key"),
         ("agent: shop.yaml\ncalls: [{tool: refund, expect: ask, by: rule 9}]\n", "unknown-rule"),
         ("agent: shop.yaml\ncalls: [{tool: refund, expect: ask, now: noon}]\n", "bad-value"),
-        ("agent: [\n", "syntax"),
+        ("agent: [\n", "unclosed-bracket"),
     ],
 )
 def test_a_mistake_in_the_file_is_shown_and_nothing_is_judged(

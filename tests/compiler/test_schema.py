@@ -83,9 +83,17 @@ def test_every_key_has_a_title_and_a_description_for_hover() -> None:
     for name, definition in schema["$defs"].items():
         keys.extend(_keys(definition, name))
 
+    def meant(reference: str) -> dict[str, Any]:
+        target: dict[str, Any] = schema
+        for step in reference.split("/")[1:]:
+            target = target[step]
+        return target
+
     def told(key: dict[str, Any]) -> bool:
-        target = schema["$defs"].get(key.get("$ref", "").removeprefix("#/$defs/"), {})
-        return all(key.get(word) or target.get(word) for word in ("title", "description"))
+        below = meant(key["$ref"]) if "$ref" in key else {}
+        return all(key.get(word) or below.get(word) for word in ("title", "description")) or (
+            "$ref" in below and told(below)
+        )
 
     assert [name for name, key in keys if not told(key)] == []
 

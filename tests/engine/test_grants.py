@@ -105,6 +105,7 @@ async def test_a_grant_does_not_reach_another_conversation(house: House) -> None
         {"scope": "tool", "times": True},
         {"scope": "tool", "times": 10_000},
         {"scope": "tool", "until": "soon"},
+        {"scope": "tool", "times": 1, "more": float("nan")},
         {"scope": "tool", "until": "2020-01-01T00:00:00+00:00"},
     ],
 )

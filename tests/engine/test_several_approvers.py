@@ -14,7 +14,7 @@ from temporalio.client import WorkflowUpdateFailedError
 
 from capuchin_yaml.spec import ApprovalSpec, RuleSpec
 from tests.engine.house import House, Talk
-from tests.engine.operator_file import write_operator_config
+from tests.engine.operator_file import make_key, write_operator_config
 
 FINANCE = {"finance": ["ann", "bob", "cleo"], "managers": ["mia"]}
 TWO = ApprovalSpec(policy="all", approvers="finance", quorum=2)
@@ -187,6 +187,20 @@ async def test_who_left_the_group_meanwhile_no_longer_counts(
     assert [e["dropped"] for e in voted] == [[], ["ann"]]
     assert between == []
     assert house.effects() == ["one"]
+
+
+async def test_who_was_given_a_key_meanwhile_has_to_sign(
+    house: House, operator: Operator, tmp_path: Path
+) -> None:
+    operator(groups=FINANCE)
+    talk = await writing(house, TWO)
+    item = await talk.item()
+    await talk.decide(item, "approve", by="ann")
+    operator(groups=FINANCE, people={"ann": {"keys": [make_key(tmp_path, "ann")[1]]}})
+    answer = await talk.decide(item, "approve", by="bob")
+
+    assert (answer["votes"], answer["quorum"]) == (1, 2)
+    assert house.effects() == []
 
 
 async def test_who_asked_for_the_call_may_refuse_it_but_not_approve_it(

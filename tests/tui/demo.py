@@ -19,8 +19,8 @@ from typing import Any
 
 from capuchin_yaml.spec import VariableSpec
 from capuchin_yaml.tui import lookups
-from capuchin_yaml.tui.app import run_tui
 from capuchin_yaml.tui.gateway import AgentCard, Gateway
+from capuchin_yaml.tui.running import run_tui
 from capuchin_yaml.tui.screens.chat import ChatScreen
 from tests.tui import worlds
 from tests.tui.fake_gateway import FakeGateway

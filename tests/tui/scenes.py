@@ -252,6 +252,7 @@ SCENES: dict[str, Scene] = {
     "find": Scene(_idle, ("ctrl+f", *"late", "enter")),
     "new-conversation": Scene(_idle, ("ctrl+n",)),
     "leaving-while-a-turn-runs": Scene(_running, ("ctrl+q",)),
+    "history-search": Scene(_idle, (*"hello", "enter", "ctrl+r", "+box")),
     "second-terminal": Scene(_waiting, others=("pts/3",)),
     "too-small": Scene(_idle, ("+small",)),
 }

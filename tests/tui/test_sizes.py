@@ -139,7 +139,7 @@ async def test_a_failed_and_a_closed_conversation_say_so(fake: FakeGateway, talk
     fake.end(talk, "model_unavailable", "529 overloaded")
     async with running(fake, start=talk.id) as (app, pilot):
         await until(pilot, lambda: "the model is not available: 529 overloaded" in text_of(app))
-        app.action_close_talk()
+        app.talks.close()
         await until(pilot, lambda: "close billing" in text_of(app))
         await pilot.press("enter")
         assert fake.closed == []
@@ -150,6 +150,10 @@ async def test_a_failed_and_a_closed_conversation_say_so(fake: FakeGateway, talk
         await until(pilot, lambda: "this conversation is closed" in text_of(app))
 
         assert app.chat.query_one(Composer).text == "still there?"
+        app.talks.reopen()
+        await until(pilot, lambda: "opened again by anna" in text_of(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: (talk.id, "still there?") in fake.sent)
 
 
 async def test_a_lost_server_is_shown_soon_and_the_screen_stays_readable(

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from capuchin_yaml.compiler.convert.draft import Draft, has_model_key, literal, slug
 from capuchin_yaml.compiler.convert.models import (
+    set_fallback,
     set_model,
     set_number,
     set_steps,
@@ -28,7 +29,6 @@ _TOP: Mapping[str, str] = {
     "mcps": "MCP servers are not carried over",
 }
 _AGENT: Mapping[str, str] = {
-    "fallback": "there is one model, and it is asked again when it fails",
     "welcome_message": "the model speaks first only when it is asked",
     "code_mode_tools": "every tool is called by itself",
     "sub_agents": "an agent is no tool of another",
@@ -44,6 +44,10 @@ _AGENT: Mapping[str, str] = {
     "skills": "a file reads nothing outside its folder",
     "add_prompt_files": "the prompt is in one place; put their text into it",
 }
+_FALLBACK: Mapping[str, str] = {
+    "retries": "a model is asked again as often as its failure allows",
+    "cooldown": "the first model is asked first every time",
+}
 _MODEL: Mapping[str, str] = {
     **dict.fromkeys(
         ("top_p", "frequency_penalty", "presence_penalty", "provider_opts"),
@@ -52,8 +56,8 @@ _MODEL: Mapping[str, str] = {
     "parallel_tool_calls": "limits.max_parallel_calls says how many calls run at once",
     "track_usage": "usage is always recorded",
     "routing": "there is one model for every message",
-    "base_url": "an address is the operator's to grant",
-    "token_key": "the provider's own variable is read where the worker runs",
+    "base_url": "an address is written anew as model.base_url, and the operator grants it",
+    "token_key": "a variable is written anew as model.api_key, and the operator grants it",
 }
 
 
@@ -108,7 +112,10 @@ def _model(source: Source, draft: Draft, base: Path) -> None:
     for other in source.keys("models"):
         if ("models", other) != named:
             source.lose(("models", other), "the agent does not use it first")
-    settle_model(source, draft, places)
+    fallback: Path = (*base, "fallback")
+    set_fallback(source, draft, (*fallback, "models"), separator="/")
+    source.lose_all(fallback, _FALLBACK)
+    settle_model(source, draft, {**places, "fallback": (*fallback, "models")})
 
 
 def _settings(source: Source, draft: Draft, named: Path) -> dict[str, Path]:

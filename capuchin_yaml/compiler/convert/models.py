@@ -48,6 +48,21 @@ def set_model(source: Source, draft: Draft, path: Path, written: str, *, separat
         source.fill_in(path, "model", f"this version has no provider {provider[:40]!r}")
 
 
+def set_fallback(source: Source, draft: Draft, path: Path, *, separator: str) -> None:
+    """Take the models that are asked when the first cannot answer, as they stand in a list."""
+    models: list[str] = []
+    for i in range(source.count(*path)):
+        written = source.text(*path, i) or ""
+        provider, _, name = written.partition(separator)
+        model = model_name(provider, name)
+        if model is None or not has_model_key("fallback"):
+            source.lose((*path, i), f"{written[:60]!r}: {_NO_PROVIDER}")
+        else:
+            models.append(model)
+    if models:
+        draft.settings["fallback"] = models
+
+
 def set_number(source: Source, draft: Draft, path: Path, key: str) -> None:
     """Take a setting of the model at `path`, if agent.yaml takes this value of it."""
     if not has_model_key(key) or source.node(*path) is None:

@@ -264,10 +264,12 @@ class ChatScreen(Frame):
         """Send what was written; False leaves it in the composer."""
         talk = self.talk
         if talk is None:
-            self.capuchin.begin_talk(text)
+            self.capuchin.talks.begin(text)
             return False
         if talk.is_over:
-            self.capuchin.say(f"this conversation is {talk.status}; the draft stays", "warn")
+            again = "; /reopen opens it again" if talk.status == "closed" else ""
+            text = f"this conversation is {talk.status}{again}; the draft stays"
+            self.capuchin.say(text, "warn")
             return False
         self.desk.send(talk.id, text)
         self.capuchin.history.add(text)
