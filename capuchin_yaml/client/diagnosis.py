@@ -21,6 +21,7 @@ from temporalio.api.enums.v1 import (
     PendingActivityState,
     PendingWorkflowTaskState,
     TaskQueueType,
+    TimeoutType,
     WorkflowExecutionStatus,
     WorkflowTaskFailedCause,
 )
@@ -366,6 +367,9 @@ def _failing(attempt: int, newest: tuple[HistoryEvent, ...]) -> Failing | None:
                     return None
                 return Failing(attempt, _words(failed.failure), iso(event.event_time))
             case EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT if attempt >= _TAKEN_IN_VAIN:
+                timed_out = event.workflow_task_timed_out_event_attributes
+                if timed_out.timeout_type != TimeoutType.TIMEOUT_TYPE_START_TO_CLOSE:
+                    return None  # no worker had taken it in time
                 words = f"its workflow task was taken {attempt - 1} times and never completed"
                 return Failing(attempt, words, iso(event.event_time))
     return None

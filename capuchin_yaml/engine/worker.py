@@ -38,6 +38,10 @@ from capuchin_yaml.tools.registry import Registry
 
 logger = logging.getLogger("capuchin_yaml.worker")
 
+WORKFLOW_TASKS_AT_ONCE = 32
+"""They share one interpreter: a hundred at once on a busy machine each outlive their task's time,
+and are done again from the beginning."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
@@ -142,6 +146,7 @@ async def _serve(
             deployment_config=settings.deployment.config() if settings.deployment else None,
             max_cached_workflows=settings.cached_conversations,
             max_concurrent_activities=settings.concurrent_activities,
+            max_concurrent_workflow_tasks=WORKFLOW_TASKS_AT_ONCE,
             workflow_task_poller_behavior=PollerBehaviorAutoscaling(initial=4),
             activity_task_poller_behavior=PollerBehaviorAutoscaling(initial=4),
             # Why: the queue of a killed worker holds its tasks for this long.

@@ -19,6 +19,10 @@ class Run:
 
     folder: Path
     turns: int = 50
+    talks: int = 100
+    """Conversations of a crowd."""
+    waiting: int = 10_000
+    """Conversations that wait for a person."""
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _ours: OurPlace | None = None
     _plain: dict[str, PlainPlace] = field(default_factory=dict)

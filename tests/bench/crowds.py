@@ -20,15 +20,14 @@ from tests.bench.talks import OurTalk
 
 T = TypeVar("T")
 
-CROWD = 100
 CROWD_TURNS = 3
 CROWD_AT_MOST = 0.5
 """Seconds a turn, ours against plain: twice as many turns a second."""
 FLOOD = 60
 FLOOD_AT_MOST_S = 1.0
-IDLE = 1_000
+IDLE_FOR_EACH = 10
+"""Idle conversations for each of a crowd: 1,000 for 100."""
 IDLE_AT_MOST_MB = 300
-WAITING = 10_000
 PAGE_AT_MOST_S = 0.25
 RESUME_AT_MOST_S = 0.5
 _STARTS_AT_ONCE = 20
@@ -37,22 +36,22 @@ _ROUNDS = 9
 
 async def crowd(run: Run) -> list[Figure]:
     """Turns a second of 100 conversations at once, ours and plain one after the other."""
-    our_place = await run.ours()
+    our_place, count = await run.ours(), run.talks
     stock, tuned = await run.plain_on_stock(), await run.plain_on_tuned()
     figures: list[Figure] = []
     spent: dict[str, float] = {}
     async with AsyncExitStack() as stack:
-        talks = await _started(lambda: OurTalk.start(our_place.fleet), CROWD)
+        talks = await _started(lambda: OurTalk.start(our_place.fleet), count)
         for talk in talks:
             await stack.enter_async_context(talk)
         spent["ours"] = await _rounds([t.turn for t in talks])
     for name, place in {"plain, stock server": stock, "plain, our server": tuned}.items():
-        plain = await _started(partial(PlainTalk.start, place.client, place.queue), CROWD)
+        plain = await _started(partial(PlainTalk.start, place.client, place.queue), count)
         spent[name] = await _rounds([t.turn for t in plain])
         await asyncio.gather(*(t.handle.terminate() for t in plain))
     figures.append(
         ratio(
-            f"a turn of {CROWD} talks at once: ours against plain on the stock server",
+            f"a turn of {count} talks at once: ours against plain on the stock server",
             spent["ours"],
             spent["plain, stock server"],
             CROWD_AT_MOST,
@@ -60,7 +59,7 @@ async def crowd(run: Run) -> list[Figure]:
     )
     figures.append(ratio("the same, both on our server", spent["ours"], spent["plain, our server"]))
     figures += [
-        Figure(f"{name}: turns a second", CROWD * CROWD_TURNS / s, "") for name, s in spent.items()
+        Figure(f"{name}: turns a second", count * CROWD_TURNS / s, "") for name, s in spent.items()
     ]
     return figures
 
@@ -99,23 +98,23 @@ async def flood(run: Run) -> list[Figure]:
 
 async def idle(run: Run) -> list[Figure]:
     """Memory of a worker that has answered 1,000 conversations and holds them all."""
-    place = await run.ours()
+    place, count = await run.ours(), run.talks * IDLE_FOR_EACH
     before = peak_mb(place.worker_pid)
-    talks = await _started(lambda: place.fleet.start("bench", "hello", by="bench"), IDLE)
+    talks = await _started(lambda: place.fleet.start("bench", "hello", by="bench"), count)
     for group in _groups(talks, _STARTS_AT_ONCE):
         await asyncio.gather(*(t.settle() for t in group))
     after = peak_mb(place.worker_pid)
     assert before is not None
     assert after is not None
     return [
-        Figure(f"worker with {IDLE} idle conversations, peak", after, "MB", IDLE_AT_MOST_MB),
-        Figure("each of them", (after - before) * 1024 / IDLE, "KB"),
+        Figure(f"worker with {count:,} idle conversations, peak", after, "MB", IDLE_AT_MOST_MB),
+        Figure("each of them", (after - before) * 1024 / count, "KB"),
     ]
 
 
-async def inbox(run: Run, waiting: int = WAITING) -> list[Figure]:
+async def inbox(run: Run) -> list[Figure]:
     """Conversations waiting for approval: the inbox's first page, and a decision's tool."""
-    fleet = (await run.ours()).fleet
+    fleet, waiting = (await run.ours()).fleet, run.waiting
     began = time.perf_counter()
     talks = await _started(lambda: fleet.start("asking", "write x", by="bench"), waiting)
     started_s = time.perf_counter() - began

@@ -20,7 +20,8 @@ from tests.bench.processes import CpuMeter
 from tests.bench.report import Figure, ratio
 from tests.bench.talks import HistoryMeter, OurTalk
 
-TURNS = 2_000
+TURNS_FOR_EACH = 40
+"""Turns for each paced turn of the run: 2,000 for 50."""
 FLAT_AT_MOST = 1.3
 AROUND = 50
 """Turns at the beginning and at the end whose cost is compared."""
@@ -31,23 +32,23 @@ _PATIENCE_S = 60.0
 
 async def endless(run: Run) -> list[Figure]:
     """2,000 turns with 1 KB texts in one talk: what the last ones cost against the first ones."""
-    place = await run.ours()
+    place, turns = await run.ours(), run.turns * TURNS_FOR_EACH
     talk = await OurTalk.start(place.fleet)
     meter = HistoryMeter(place.fleet.temporal, talk.conversation.id)
     cpu = CpuMeter(place.pids)
     times_s, spent_s = [], []
     async with talk:
-        for number in range(1, TURNS + 1):
+        for number in range(1, turns + 1):
             cpu.begin()
             times_s.append(await talk.turn(f"{number} ".ljust(1024, "x")))
             spent_s.append(cpu.end())
             if number % AROUND == 0:
                 await meter.read()
     size = await meter.read()
-    first, last = slice(WARM_UP, WARM_UP + AROUND), slice(TURNS - AROUND, TURNS)
+    first, last = slice(WARM_UP, WARM_UP + AROUND), slice(turns - AROUND, turns)
     return [
         ratio(
-            f"processor time of a turn around {TURNS} against around {WARM_UP + AROUND // 2}",
+            f"processor time of a turn around {turns:,} against around {WARM_UP + AROUND // 2}",
             statistics.median(spent_s[last]),
             statistics.median(spent_s[first]),
             FLAT_AT_MOST,
@@ -57,7 +58,7 @@ async def endless(run: Run) -> list[Figure]:
             statistics.median(times_s[last]),
             statistics.median(times_s[first]),
         ),
-        Figure(f"a turn around {TURNS}, median", statistics.median(times_s[last]) * 1000, "ms"),
+        Figure(f"a turn around {turns:,}, median", statistics.median(times_s[last]) * 1000, "ms"),
         Figure("the slowest turn after the first", max(times_s[1:]) * 1000, "ms"),
         Figure("roll-overs", size.runs - 1, ""),
     ]

@@ -15,7 +15,7 @@ from tests.bench.processes import CpuMeter
 from tests.bench.report import Figure, ratio
 from tests.bench.talks import HistoryMeter, OurTalk, Size
 
-HISTORY_AT_MOST = 0.05
+HISTORY_AT_MOST = 0.03
 FLAT_AT_MOST = 1.1
 EVENTS_AT_MOST = 24
 TURNS = 220

@@ -28,6 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and return 1 when a goal is missed and `--check` is given."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.run", description=__doc__)
     parser.add_argument("--turns", type=int, default=50, help="paced turns of each contender")
+    parser.add_argument("--talks", type=int, default=100, help="conversations of a crowd")
+    parser.add_argument("--waiting", type=int, default=10_000, help="of them in the inbox")
     parser.add_argument(
         "--only", action="append", choices=[*FIGURES], help="measure only this; repeatable"
     )
@@ -36,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     names = [name for name in FIGURES if given.only is None or name in given.only]
     try:
-        groups = asyncio.run(_measure(names, given.turns))
+        groups = asyncio.run(_measure(names, given))
     except asyncio.CancelledError:
         _say("stopped")
         return 130
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if missed and given.check else 0
 
 
-async def _measure(names: Sequence[str], turns: int) -> dict[str, list[Figure]]:
+async def _measure(names: Sequence[str], given: argparse.Namespace) -> dict[str, list[Figure]]:
     groups: dict[str, list[Figure]] = {}
     task = asyncio.current_task()
     assert task is not None
@@ -57,7 +59,7 @@ async def _measure(names: Sequence[str], turns: int) -> dict[str, list[Figure]]:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     _say(_machine())
     with tempfile.TemporaryDirectory(prefix="capuchin-bench-") as folder:
-        async with Run(Path(folder), turns=turns) as run:
+        async with Run(Path(folder), given.turns, given.talks, given.waiting) as run:
             for name in names:
                 groups[name] = await FIGURES[name](run)
                 _say(f"{name}: {(FIGURES[name].__doc__ or '').strip()}")

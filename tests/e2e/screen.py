@@ -31,6 +31,7 @@ KEYS: Mapping[str, str] = {
     "C-n": "\x0e",
     "C-q": "\x11",
     "C-s": "\x13",
+    "BSpace": "\x7f",
 }
 """The keys that tests press, by tmux's names, as a terminal sends them."""
 

@@ -18,7 +18,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -168,23 +168,27 @@ class Site:
 
     async def start_server(self) -> None:
         """Start it on the same database and port, and wait until it serves."""
+        async with asyncio.timeout(60):
+            while not await self._serves():  # noqa: ASYNC110 another process
+                # Why: the port may be held for a moment by a connection of the killed server.
+                await asyncio.sleep(0.2)
+
+    async def _serves(self) -> bool:
+        """Start the server once; False when it ended instead of serving."""
         port, http_port, metrics_port = self.ports[:3]
         command = server_command(self.home, (port, http_port, metrics_port, 0), is_fast=False)
-        self.server = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        async with asyncio.timeout(60):
-            while True:
-                try:
-                    await connect_temporal(Target(address=self.address), key=self.key)
-                except CapuchinError:
-                    assert self.server.returncode is None, "the server ended"
-                    await asyncio.sleep(0.05)
-                else:
-                    return
+        with (self.folder / "server.log").open("ab") as log:
+            self.server = await asyncio.create_subprocess_exec(
+                *command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        while self.server.returncode is None:
+            try:
+                await connect_temporal(Target(address=self.address), key=self.key)
+            except CapuchinError:
+                await asyncio.sleep(0.05)
+            else:
+                return True
+        return False
 
     async def start_worker(self) -> None:
         """Start it; it is not waited for."""
@@ -323,7 +327,7 @@ async def run_seed(seed: int, folder: Path) -> Report:
         killer = asyncio.create_task(_kill_at_events(made, fleet, talk, report.kills))
         try:
             async with asyncio.timeout(PATIENCE_S):
-                await person.see_through()
+                await _both(person.see_through(), killer)
                 killer.cancel()
                 await asyncio.gather(killer, return_exceptions=True)
                 if made.worker is not None and made.worker.returncode is not None:
@@ -337,6 +341,19 @@ async def run_seed(seed: int, folder: Path) -> Report:
             await asyncio.gather(killer, return_exceptions=True)
     report.seconds = time.monotonic() - began
     return report
+
+
+async def _both(talk: Coroutine[Any, Any, None], killer: asyncio.Task[None]) -> None:
+    """See a talk through; a killer that cannot bring back what it killed ends it at once."""
+    talking = asyncio.ensure_future(talk)
+    try:
+        await asyncio.wait({talking, killer}, return_when=asyncio.FIRST_COMPLETED)
+        if killer.done():
+            killer.result()
+        await talking
+    finally:
+        talking.cancel()
+        await asyncio.gather(talking, return_exceptions=True)
 
 
 async def _kill_at_events(

@@ -341,7 +341,7 @@ def _connect(fake: FakeGateway, scene: Scene) -> Callable[[], Awaitable[Gateway]
 
 
 async def _until(pilot: Pilot[int], is_true: Callable[[], object]) -> None:
-    for _ in range(400):
+    for _ in range(1500):
         if is_true():
             return
         await pilot.pause(0.02)

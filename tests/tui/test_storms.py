@@ -55,6 +55,7 @@ async def blow(seeds: Iterable[int]) -> AsyncGenerator[int, None]:
             chance = random.Random(seed)
             await _storm(app, fake, talk, chance)
             yield len(fake.decisions)
+            await pilot.pause()
             for item in list(talk.items.values()):
                 fake.settle(item, "deny")
             while len(app.screen_stack) > 2:

@@ -198,7 +198,8 @@ class TooSmall(ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Fill it."""
-        self.query_one("#small", Lines).set_rows([row(self._need, "warn")])
+        for line in self.query("#small").results(Lines):
+            line.set_rows([row(self._need, "warn")])
 
 
 def _title(title: str, hint: str, columns: int) -> list[Row]:

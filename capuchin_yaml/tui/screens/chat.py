@@ -111,6 +111,7 @@ class ChatScreen(Frame):
         composer = self.query_one(Composer)
         composer.accept = self._submit
         composer.focus()
+        composer.put(self.capuchin.drafts.get(""))
         self.query_one("#find").display = False
         menu = self.query_one("#menu", PickList)
         menu.display, menu.can_focus = False, False

@@ -63,6 +63,9 @@ class EditBox(ModalScreen[str | None]):
 
     async def on_mount(self) -> None:
         """Start in the first field, or in the text where there is no schema."""
+        if not self.query("#title"):
+            # It was left before it was there.
+            return
         note = "" if self._schema is not None else "the tool's schema cannot be read here: JSON"
         title = [row(one_line(self._title, 120), "strong"), *([row(note, "warn")] if note else [])]
         self.query_one("#title", Lines).set_rows(title)
