@@ -122,10 +122,14 @@ def test_no_kind_of_item_has_a_default_answer() -> None:
 )
 def test_a_destructive_or_unknown_effect_wants_the_tools_name(effect: str, typed: bool) -> None:
     item = Item("i", "approval", "c", "d", 1, "t", "", None, "wait", tool="a.b", effect=effect)
-    approve, deny = answers(item)
 
-    assert must_type_name(item, approve) is typed
-    assert must_type_name(item, deny) is False
+    asked = {answer.label: must_type_name(item, answer) for answer in answers(item)}
+
+    assert asked == {
+        "approve": typed,
+        "deny (reason)": False,
+        "approve and remember": typed,
+    }
 
 
 @dataclass
