@@ -9,18 +9,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from capuchin_yaml.compiler.certain_values import certain_value
 from capuchin_yaml.compiler.document import Document, Node, Path
 from capuchin_yaml.compiler.repairs import empty_repair, repair_for
+from capuchin_yaml.compiler.schemas import (
+    agent_schema,
+    careful_validator,
+    inlined,
+    quick_validator,
+)
 from capuchin_yaml.compiler.unknown_keys import Schema, unknown_key
 from capuchin_yaml.compiler.wording import either, expected, found, place_name, shown
 from capuchin_yaml.compiler.words import LATER_VALUES
 from capuchin_yaml.diagnostics import Annotation, Diagnostic, Edit, Severity, Span
 from capuchin_yaml.policy.needs import variable_of
-from capuchin_yaml.schema_files import read_schema
 from capuchin_yaml.spec import JsonValue
 
 _BAD_IDS: Mapping[str, str] = {
@@ -106,29 +110,6 @@ def check_config(
         raise ValueError(str(error).splitlines()[0]) from error
 
 
-@cache
-def agent_schema() -> Schema:
-    """The agent schema; shared, so never to be changed."""
-    return read_schema("agent.v1")
-
-
-@cache
-def _validator_class() -> Any:
-    import jsonschema
-    from jsonschema import validators
-
-    def pattern(_validator: Any, source: str, instance: JsonValue, _schema: Any) -> Iterator[Any]:
-        # Why: in Python `$` also matches before a last newline; in the schema's own dialect,
-        # which editors use, it does not.
-        if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", source), instance):
-            yield jsonschema.ValidationError(f"does not match {source}")
-
-    extended: Any = validators.extend(  # type: ignore[no-untyped-call]  # as jsonschema ships it
-        jsonschema.Draft202012Validator, {"pattern": pattern}
-    )
-    return extended
-
-
 class _Checker:
     def __init__(self, document: Document, schema: Schema, subject: str, path: Path = ()) -> None:
         self._document = document
@@ -152,13 +133,13 @@ class _Checker:
             return Checked()
         from referencing import Registry
 
-        validator_class = _validator_class()
+        validator_class = careful_validator()
         if self._base:
             validator_class.check_schema(self._schema)
         # Why: without a registry of its own jsonschema would fetch a `$ref` from the network.
         schema, value = self._schema, node.value
         if not self._base:
-            schema, value = _inlined(self._subject, self._schema), _without_notes(node)
+            schema, value = inlined(self._subject, self._schema), _without_notes(node)
         validator = validator_class(schema, registry=Registry())
         errors = list(validator.iter_errors(value))
         self._wrong_types = {self._path(error) for error in _type_errors(errors)}
@@ -170,12 +151,7 @@ class _Checker:
 
     def _is_right(self, node: Node) -> bool:
         """Whether one of our own schemas has nothing to say, which is quick to find out."""
-        import jsonschema_rs
-
-        validator = _COMPILED.get(self._subject)
-        if validator is None:
-            schema = _inlined(self._subject, self._schema)
-            validator = _COMPILED[self._subject] = jsonschema_rs.validator_for(dict(schema))
+        validator = quick_validator(self._subject, self._schema)
         try:
             has_notes = "x-" in self._document.written
             return bool(validator.is_valid(_without_notes(node) if has_notes else node.value))
@@ -292,7 +268,7 @@ class _Checker:
         """What is wrong with a place for a variable: only that it takes no text at all."""
         probe = {**error.schema, "$defs": self._schema.get("$defs", {})}
         probe = {k: v for k, v in probe.items() if k in ("type", "anyOf", "oneOf", "$ref", "$defs")}
-        if not _validator_class()(probe).is_valid("text"):
+        if not careful_validator()(probe).is_valid("text"):
             self._report(
                 "wrong-type",
                 f"{place_name(path)} must be {expected(error.schema, self._schema)}, "
@@ -521,36 +497,6 @@ def _is_key_of_a_model(path: Path) -> bool:
     return path == ("model", "api_key") or (
         path[:2] == ("model", "fallback") and path[3:] == ("api_key",)
     )
-
-
-_INLINED: dict[str, Schema] = {}
-_COMPILED: dict[str, Any] = {}
-
-
-def _inlined(subject: str, schema: Schema) -> Schema:
-    """One of our own schemas with each definition where it is used.
-
-    Why: looking references up takes most of the time of a check. Ours are not recursive, and
-    beside a reference only say what the place is called.
-    """
-    if subject not in _INLINED:
-        definitions = schema["$defs"]
-
-        def inlined(part: Any) -> Any:
-            if isinstance(part, list):
-                return [inlined(value) for value in part]
-            if not isinstance(part, Mapping):
-                return part
-            found = {k: inlined(v) for k, v in part.items() if k not in ("$ref", "$defs")}
-            reference = part.get("$ref")
-            if reference is None:
-                return found
-            if reference.startswith("#/properties/"):
-                return found  # a profile, which is laid over the file before it is checked
-            return {**found, **inlined(definitions[reference.removeprefix("#/$defs/")])}
-
-        _INLINED[subject] = inlined(schema)
-    return _INLINED[subject]
 
 
 def _without_notes(node: Node) -> JsonValue:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from capuchin_yaml.compiler.check import agent_schema
 from capuchin_yaml.compiler.document import plain_value
+from capuchin_yaml.compiler.schemas import agent_schema
 from capuchin_yaml.spec import JsonValue
 
 LONGEST_DESCRIPTION = 2000

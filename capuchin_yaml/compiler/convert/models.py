@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from capuchin_yaml.compiler.check import agent_schema
 from capuchin_yaml.compiler.convert.draft import Draft, has_model_key
 from capuchin_yaml.compiler.convert.source import Source
 from capuchin_yaml.compiler.document import Path
+from capuchin_yaml.compiler.schemas import agent_schema
 from capuchin_yaml.compiler.wording import resolved
 
 _FAMILIES = (
