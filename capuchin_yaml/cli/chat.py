@@ -180,7 +180,8 @@ class _Chat:
                 raise self._nothing_said("stdin is empty")
             return line
         try:
-            line = await asyncio.wait_for(self._lines.next_line(), FIRST_LINE_S)
+            async with asyncio.timeout(FIRST_LINE_S):
+                line = await self._lines.next_line()
         except TimeoutError:
             raise self._nothing_said(f"nothing came on stdin for {FIRST_LINE_S:g} s") from None
         if line is None:

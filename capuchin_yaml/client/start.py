@@ -182,7 +182,8 @@ async def _start_with(
     finally:
         # Why: asyncio complains of a future whose exception nobody has looked at.
         with contextlib.suppress(Exception):
-            await asyncio.wait_for(operation.workflow_handle(), 0.1)
+            async with asyncio.timeout(0.1):
+                await operation.workflow_handle()
 
 
 async def _is_ours(link: Link, start: contract.StartConversation) -> None:

@@ -130,9 +130,8 @@ class ToolRunner:
         running = RunningCall(tool.preview, json.loads(request.arguments), context, outcomes)
         running.start()
         try:
-            return await asyncio.wait_for(
-                asyncio.shield(asyncio.wrap_future(running.result)), PREVIEW_S
-            )
+            async with asyncio.timeout(PREVIEW_S):
+                return await asyncio.shield(asyncio.wrap_future(running.result))
         except TimeoutError:
             self._let_go(running)
             return {"status": "error", "text": f"not ready within {PREVIEW_S:g} s", "hash": ""}

@@ -123,7 +123,9 @@ class Desk:
         health: Health | None = None
         why = "no answer"
         try:
-            health = await asyncio.wait_for(gateway.health(), HEALTH_LIMIT_S)
+            # Why not `wait_for`: before Python 3.12 it may lose a cancellation.
+            async with asyncio.timeout(HEALTH_LIMIT_S):
+                health = await gateway.health()
         except TimeoutError:
             pass
         except CapuchinError as error:

@@ -61,6 +61,9 @@ class Page:
 
     async def open(self, address: str) -> None:
         """Go to an address."""
+        # Why: a page that the browser does not think is looked at drops every key.
+        await self.call("Emulation.setFocusEmulationEnabled", enabled=True)
+        await self.call("Page.bringToFront")
         await self.call("Page.navigate", url=address)
 
     async def run(self, script: str) -> Any:
@@ -79,6 +82,27 @@ class Page:
             down = {"type": "keyDown", "text": text} if text else {"type": "rawKeyDown"}
             await self.call("Input.dispatchKeyEvent", **common, **down)
             await self.call("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    async def open_inbox(self, address: str, item: str) -> None:
+        """Press F2 until the inbox with an item is shown, loading the page again now and then.
+
+        Why: some loads of the page in a headless browser take no keys at all, as if nobody
+        looked at it.
+        """
+        end = time.monotonic() + PATIENCE_S
+        for attempt in itertools.count(1):
+            await self.press("F2")
+            look_until = time.monotonic() + 3
+            while item not in self.text and time.monotonic() < look_until:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            if item in self.text:
+                return
+            assert time.monotonic() < end, f"F2 does nothing; the page shows:\n{self.text}"
+            if attempt % 2 == 0:
+                self._screen.reset()
+                await self.open("about:blank")
+                await self.open(address)
+                await self.until(lambda shown: " waiting (F2)" in shown)
 
     async def until(self, is_true: Callable[[str], object]) -> None:
         """Wait until the terminal is as wanted."""

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -69,10 +69,10 @@ def test_what_came_out_can_be_printed_in_every_form_and_repaired(pieces: list[st
 def test_a_place_outside_the_text_would_be_found() -> None:
     compiled = compile_bytes(b"a", AGENT, PaperSource())
     [diagnostic] = compiled.diagnostics
-    object.__setattr__(diagnostic.span, "end_column", 9)
+    outside = replace(diagnostic, span=diagnostic.span._replace(end_column=9))
 
     with pytest.raises(Broken, match="outside line 1"):
-        check_outcome(compiled)
+        check_outcome(replace(compiled, diagnostics=(outside,)))
 
 
 PROGRAM = """

@@ -89,7 +89,9 @@ def start(project: Project, agent: str, text: str) -> str:
         text=True,
     ) as process:
         assert process.stderr is not None
-        conversation = process.stderr.readline().split()[1]
+        first = process.stderr.readline()
+        assert first.startswith("conversation "), first + process.stderr.read()
+        conversation = first.split()[1]
         process.terminate()
     return conversation
 
