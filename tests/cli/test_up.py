@@ -322,5 +322,6 @@ def _start(project: Project, text: str) -> str:
 
 
 def _status(project: Project, conversation: str) -> str:
-    status: str = project.run("show", conversation, "--json").json["status"]
-    return status
+    """How it stands; empty while nobody can say, as when a worker has just been stopped."""
+    ran = project.run("show", conversation, "--json")
+    return str(ran.json["status"]) if ran.out else ""

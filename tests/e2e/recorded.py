@@ -128,9 +128,7 @@ def _change_and_approve(recorder: Recorder, project: Project) -> None:
     screen.press("e")
     screen.wait_for("amount_cents", "ctrl+s")
     recorder.take("It is edited", "`e` opens a form made from the tool's own schema.")
-    for _ in range(4):
-        screen.press("BSpace")
-    screen.type("2100")
+    screen.fill("4200", "2100")
     screen.press("C-s")
     screen.wait_for("2100", "end of the item", "4200")
     screen.wait_for("● a approve")
