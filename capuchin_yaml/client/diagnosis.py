@@ -12,6 +12,7 @@ import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -58,6 +59,8 @@ _BUSY_S = 60.0
 """Longest time for which a worker that goes on asking for work is believed to come to this too."""
 ROLLS_OVER_S = 0.02
 """How long to wait before the newest run is asked for again; by then there is a newer one."""
+ROLL_OVER_TRIES = 100
+"""After so many nothing came after the run that rolled over: what came after it was deleted."""
 _QUICK = timedelta(seconds=2)
 _NEWEST_EVENTS = 12
 _TAKEN_IN_VAIN = 3
@@ -171,15 +174,17 @@ async def describe(
         execution=WorkflowExecution(workflow_id=conversation, run_id=run_id),
     )
     service = link.temporal.workflow_service
-    while True:
+    for attempt in count(1):
         found = await read(
             link,
             lambda: service.describe_workflow_execution(request, retry=False, timeout=READ_TIMEOUT),
             conversation,
         )
-        if run_id or not rolled_over(found.workflow_execution_info.status):
-            return found
+        is_passing = not run_id and rolled_over(found.workflow_execution_info.status)
+        if not is_passing or attempt == ROLL_OVER_TRIES:
+            break
         await asyncio.sleep(ROLLS_OVER_S)
+    return found
 
 
 def rolled_over(status: int) -> bool:

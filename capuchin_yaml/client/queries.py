@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 from temporalio.client import WorkflowQueryFailedError, WorkflowQueryRejectedError
@@ -14,6 +15,7 @@ from temporalio.common import QueryRejectCondition
 from temporalio.service import RPCError, RPCStatusCode
 
 from capuchin_yaml.client.diagnosis import (
+    ROLL_OVER_TRIES,
     ROLLS_OVER_S,
     UNTAKEN_S,
     Failing,
@@ -85,14 +87,15 @@ async def ask(
         )
 
     try:
-        while True:
+        for attempt in count(1):
             try:
                 answer = await attended(
                     link, conversation, question(), look_every_s=_LOOK_EVERY_S, must_answer=True
                 )
                 break
             except WorkflowQueryRejectedError as rejected:
-                if run_id or not rolled_over(int(rejected.status or 0)):
+                is_passing = not run_id and rolled_over(int(rejected.status or 0))
+                if not is_passing or attempt == ROLL_OVER_TRIES:
                     raise
                 await asyncio.sleep(ROLLS_OVER_S)
     except WorkflowQueryFailedError as error:

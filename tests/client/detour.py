@@ -62,15 +62,17 @@ class LateServer(Detour):
     So a server does that looks up the newest run just before the conversation rolls over.
     """
 
-    def __init__(self, temporal: Client, run_before: str) -> None:
+    def __init__(self, temporal: Client, run_before: str, *, for_ever: bool = False) -> None:
         super().__init__(temporal)
         self._run_before = run_before
+        self._for_ever = for_ever
+        """As after the newest run was deleted."""
         self.asked_before: list[str] = []
         """The calls that were answered from the run before."""
 
     async def _rpc_call(self, rpc: str, req: Any, resp_type: Any, **how: Any) -> Any:
         is_late = rpc in ("query_workflow", "describe_workflow_execution") and (
-            not req.execution.run_id and rpc not in self.asked_before
+            not req.execution.run_id and (self._for_ever or rpc not in self.asked_before)
         )
         if not is_late:
             return await super()._rpc_call(rpc, req, resp_type, **how)

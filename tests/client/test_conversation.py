@@ -288,6 +288,15 @@ async def test_a_run_that_has_just_rolled_over_is_no_end(temporal: Client, tmp_p
         assert late.asked_before[1:] == ["describe_workflow_execution"]
         assert is_open(description.workflow_execution_info)
 
+        gone = LateServer(temporal, newest.raw_info.first_run_id, for_ever=True)
+        async with asyncio.timeout(20):
+            last = await describe(Link(gone.client(), house.project, "test"), talk.id)
+            seen = (
+                await Capuchin(gone.client(), project=house.project).conversation(talk.id).state()
+            )
+        assert not is_open(last.workflow_execution_info)
+        assert seen.status == "closed"
+
 
 # sizes
 
