@@ -16,10 +16,15 @@ Tasks that gave no command: a replay takes such a task together with the one beh
 tells the workflow of all that happened in both at once, requests first. So what happened is told
 one by one, in the order of history, and requests after it: that order is the same however tasks
 are put together (docs/decisions/0019-one-thing-at-a-time.md).
+
+The clock: a local activity's result comes with the time of the task that tells of it, or with that
+of the activity's end in a replay, and the two differ whenever a query rode along. So the clock
+stands while local activities run: their results are told at the time of what was told before.
 """
 
 from __future__ import annotations
 
+from google.protobuf.timestamp_pb2 import Timestamp
 from temporalio.api.enums.v1 import WorkflowTaskFailedCause
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
@@ -57,6 +62,7 @@ class _WithoutContexts(WorkflowInstance):
     def __init__(self, sandboxed: WorkflowInstance) -> None:
         self._sandboxed = sandboxed
         self._was_asked = False
+        self._time = Timestamp()
 
     def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
         was_asked = self._was_asked
@@ -68,7 +74,7 @@ class _WithoutContexts(WorkflowInstance):
     def _one_by_one(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
         """Tell the workflow each thing that happened by itself, and requests after them."""
         if len(act.jobs) < 2 or any(job.HasField("initialize_workflow") for job in act.jobs):
-            return self._sandboxed.activate(act)
+            return self._tell(act)
         requests = [j for j in act.jobs if _is_request(j)]
         questions = [j for j in act.jobs if j.HasField("query_workflow")]
         events = [j for j in act.jobs if not (_is_request(j) or j.HasField("query_workflow"))]
@@ -79,11 +85,19 @@ class _WithoutContexts(WorkflowInstance):
                 part.CopyFrom(act)
                 del part.jobs[:]
                 part.jobs.extend(jobs)
-                done = self._sandboxed.activate(part)
+                done = self._tell(part)
                 if done.HasField("failed"):
                     return done
                 whole.successful.MergeFrom(done.successful)
         return whole
+
+    def _tell(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
+        """Tell the workflow, at a time that a replay knows as well."""
+        if any(_is_local_result(job) for job in act.jobs):
+            act.timestamp.CopyFrom(self._time)
+        elif not all(job.HasField("query_workflow") for job in act.jobs):
+            self._time.CopyFrom(act.timestamp)
+        return self._sandboxed.activate(act)
 
     def get_serialization_context(self, command_info: object) -> None:
         return None
@@ -102,11 +116,15 @@ def _is_request(job: WorkflowActivationJob) -> bool:
     return job.HasField("do_update") or job.HasField("signal_workflow")
 
 
+def _is_local_result(job: WorkflowActivationJob) -> bool:
+    return job.HasField("resolve_activity") and job.resolve_activity.is_local
+
+
 def _is_mixed(act: WorkflowActivation) -> bool:
     """Whether a local activity's result comes together with something else than queries."""
     results = others = 0
     for job in act.jobs:
-        if job.HasField("resolve_activity") and job.resolve_activity.is_local:
+        if _is_local_result(job):
             results += 1
         elif not job.HasField("query_workflow"):
             others += 1

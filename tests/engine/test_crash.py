@@ -102,6 +102,28 @@ async def test_a_pending_approval_outlives_its_worker(empty_house: House, key: b
     assert house.effects() == ["one"]
 
 
+async def test_times_are_the_same_after_a_crash_whoever_looked_on(
+    empty_house: House, key: bytes
+) -> None:
+    """A query that rides on the task of a local activity changes the time its result comes with."""
+    house = empty_house
+    writer(house, approval=ALL)
+
+    async def asked() -> tuple[Any, Any, list[Any]]:
+        talk = await house.talk("writer", "go")
+        while not (state := await talk.state())["items"]:
+            pass  # one look after the other, without a pause
+        return talk, state["items"][0], await talk.events()
+
+    async with worker_process(house, key) as first:
+        before = await asyncio.gather(*(asked() for _ in range(8)))
+        await kill(first)
+    async with worker_process(house, key):
+        for talk, item, events in before:
+            assert await talk.item() == item
+            assert (await talk.events())[: len(events)] == events
+
+
 async def test_model_calls_of_a_killed_worker_are_repeated_and_no_turn_fails(
     empty_house: House, key: bytes
 ) -> None:

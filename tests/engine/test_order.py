@@ -20,10 +20,12 @@ class Heard(WorkflowInstance):
 
     def __init__(self, failing: str = "") -> None:
         self.told: list[list[str]] = []
+        self.times: list[int] = []
         self._failing = failing
 
     def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
         self.told.append(list(names(act)))
+        self.times.append(act.timestamp.seconds)
         done = WorkflowActivationCompletion(run_id=act.run_id)
         if self._failing in self.told[-1]:
             done.failed.failure.message = "no"
@@ -66,6 +68,9 @@ def activation(*jobs: str) -> WorkflowActivation:
         match kind:
             case "result":
                 act.jobs.add().resolve_activity.seq = int(which)
+            case "local":
+                act.jobs.add().resolve_activity.seq = int(which)
+                act.jobs[-1].resolve_activity.is_local = True
             case "update":
                 act.jobs.add().do_update.id = which
             case "query":
@@ -107,6 +112,23 @@ def test_a_part_that_fails_fails_the_task() -> None:
 
     assert done.failed.failure.message == "no"
     assert inner.told[-1] == ["result 5"]
+
+
+def test_the_clock_stands_while_local_activities_run() -> None:
+    heard = Heard()
+    live = _WithoutContexts(heard)
+    for second, jobs in ((1, ["start"]), (2, ["result 1"]), (3, ["query a"]), (4, ["local 2"])):
+        act = activation(*jobs)
+        act.timestamp.seconds = second
+        live.activate(act)
+    replayed = _WithoutContexts(heard)
+    for second, jobs in ((1, ["start"]), (2, ["result 1"]), (3, ["local 2", "update b"])):
+        act = activation(*jobs)
+        act.timestamp.seconds, act.is_replaying = second, True
+        replayed.activate(act)
+
+    assert heard.told[3] == heard.told[6] == ["result 2"]
+    assert heard.times == [1, 2, 3, 2, 1, 2, 2, 3]
 
 
 async def test_an_update_behind_the_result_of_a_task_without_commands_replays() -> None:
