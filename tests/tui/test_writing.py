@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from capuchin_yaml.events import TurnStarted
 from capuchin_yaml.tui.app import CapuchinApp
+from capuchin_yaml.tui.gateway import Partial
 from capuchin_yaml.tui.history import History
 from capuchin_yaml.tui.model import suggest
 from capuchin_yaml.tui.model.search import Choosable, found
+from capuchin_yaml.tui.model.talk import Talk
 from capuchin_yaml.tui.screens.chooser import Chooser
 from capuchin_yaml.tui.screens.inbox import InboxScreen
 from capuchin_yaml.tui.widgets.composer import Composer
@@ -23,6 +26,22 @@ from tests.tui.fake_gateway import FakeGateway, FakeTalk
 
 def composer(app: CapuchinApp) -> Composer:
     return app.chat.query_one(Composer)
+
+
+def without_bar(app: CapuchinApp) -> list[str]:
+    """The screen without the column of the scroll bar."""
+    return [line[:84].rstrip() for line in text_of(app).splitlines()]
+
+
+def _started(offset: int, text: str) -> TurnStarted:
+    return TurnStarted(
+        offset=offset,
+        time="2026-11-01T12:11:00+00:00",
+        turn=1,
+        message_id="m",
+        text=text,
+        by="anna",
+    )
 
 
 @pytest.fixture
@@ -214,7 +233,8 @@ async def test_older_pages_are_read_while_one_scrolls_back_and_the_place_stays(
         pane.focus()
         await pilot.press("home")
         await until(pilot, lambda: len(pane.talk.entries) > known)
-        await until(pilot, lambda: not pane.following)
+        assert "message 500" in text_of(app)
+        await pilot.pause()
         assert "message 500" in text_of(app)
         for _ in range(6):
             await pilot.press("home")
@@ -222,6 +242,39 @@ async def test_older_pages_are_read_while_one_scrolls_back_and_the_place_stays(
 
         await until(pilot, lambda: "definition 3f2a91bc" in text_of(app))
         assert [e.offset for e in app.desk.talk(talk.id).log] == list(range(len(talk.log)))
+
+
+async def test_what_is_painted_before_the_pane_is_told_is_what_it_showed(
+    fake: FakeGateway, talk: FakeTalk
+) -> None:
+    """A talk changes first; a key may have the pane painted before the next frame."""
+    for n in range(400):
+        fake.turn(talk, f"message {n}")
+        fake.end(talk)
+    async with running(fake, start=talk.id, size=(90, 24)) as (app, pilot):
+        await until(pilot, lambda: "message 399" in text_of(app))
+        pane = app.chat.query_one(Transcript)
+        pane.focus()
+        await pilot.press("pageup")
+        await until(pilot, lambda: not pane.following)
+        before = without_bar(app)
+        assert isinstance(pane.talk, Talk)
+        since = pane.talk.first_offset
+        reply = [*pane.talk.grow(Partial(1, 0, "so"))]
+        pane.take(reply)
+        changes = [*pane.talk.grow(Partial(1, 2, " far"))]
+        changes += pane.talk.apply(_started(len(talk.log), "the newest"))
+        changes += pane.talk.prepend(talk.log[since - 60 : since])
+        changes += pane.talk.grow(Partial(2, 0, "again"))
+        pane.refresh()
+        assert without_bar(app) == before
+        pane.take(changes)
+        assert without_bar(app) == before
+        pane.action_top()
+        assert "message 200" not in text_of(app)
+        pane.action_follow()
+        assert "the newest" in text_of(app)
+        assert "again" in text_of(app)
 
 
 async def test_the_next_conversation_is_one_key_away(fake: FakeGateway, talk: FakeTalk) -> None:

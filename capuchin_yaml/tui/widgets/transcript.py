@@ -2,12 +2,15 @@
 
 Heights of entries never seen are estimated and put right when they come near; what was drawn
 is kept per entry. It follows the end only while it is at the end.
+
+The pane has a list of its own of what it shows. A talk changes before the pane is told, and what
+is painted in between must agree with the heights.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -95,8 +98,9 @@ class Transcript(RowView):
         self.following = True
         self.unseen = 0
         self._talk: Talk | NoTalk = NoTalk()
+        self._entries: list[Entry] = []
+        self._reply: Entry | None = None
         self._heights = Heights()
-        self._exact: list[bool] = []
         self._drawn: OrderedDict[int, _Drawn] = OrderedDict()
         self._open = OpenMarkdown()
         self._unfolded: set[str] = set()
@@ -117,71 +121,74 @@ class Transcript(RowView):
     def show(self, talk: Talk) -> None:
         """Show a talk from its end."""
         self._talk = talk
+        self._entries, self._reply = list(talk.entries), talk.open_reply
         self.following, self.unseen, self._current, self.needle = True, 0, "", ""
         self._unfolded.clear()
         self._measure_all()
 
-    def take(self, changes: Iterable[Change]) -> None:
-        """Bring the pane up to date with changes that the talk already holds."""
+    def take(self, changes: Sequence[Change]) -> None:
+        """Bring the pane up to date with changes that the talk already holds, all of them."""
+        older = sum(c.count for c in changes if isinstance(c, Prepended))
+        if any(isinstance(c, Prepended) for c in changes):
+            self._take_older(older)
         for change in changes:
             match change:
-                case Added(first):
-                    if first >= self._count_closed():
-                        self._append(first)
                 case Prepended(count):
-                    self._take_older(count)
+                    older -= count  # what follows counts from the new first entry
+                case Added():
+                    self._take_newer()
                 case Replaced(index):
-                    if index < self._count_closed():
-                        self._drawn.pop(index, None)
-                        self._exact[index] = False
+                    self._replace(index + older)
                 case ReplyGrew():
                     self._sync_open()
         self._settle()
         self.refresh()
         self._tell()
 
-    def _count_closed(self) -> int:
-        return len(self._exact)
-
-    def _append(self, first: int) -> None:
-        had_open = len(self._heights) > len(self._exact)
-        if had_open:
+    def _take_newer(self) -> None:
+        newer = self._talk.entries[len(self._entries) :]
+        if not newer:
+            return
+        if self._reply is not None:
             self._heights.pop()
-            self._drawn.pop(len(self._exact), None)
-        for entry in self._talk.entries[len(self._exact) :]:
+            self._drawn.pop(len(self._entries), None)
+        for entry in newer:
+            self._entries.append(entry)
             self._heights.append(estimate(entry, self._width))
-            self._exact.append(False)
             self.unseen += 0 if self.following else 1
-        if self._talk.open_reply is not None:
+        if self._reply is not None:
             self._heights.append(1)
 
     def _take_older(self, count: int) -> None:
         """Older entries stand before the known ones; the reader's place stays."""
-        older = [estimate(e, self._width) for e in self._talk.entries[:count]]
+        self._entries = list(self._talk.entries[: len(self._entries) + count])
+        older = [estimate(e, self._width) for e in self._entries[:count]]
         self._heights = Heights([*older, *(self._heights[i] for i in range(len(self._heights)))])
-        self._exact = [False] * count + self._exact
         self._drawn.clear()
         self._anchor = (self._anchor[0] + count, self._anchor[1])
+        self._found += count
+
+    def _replace(self, index: int) -> None:
+        if index < len(self._entries):
+            self._entries[index] = self._talk.entries[index]
+            self._drawn.pop(index, None)
 
     def _sync_open(self) -> None:
-        is_shown = len(self._heights) > len(self._exact)
-        is_open = self._talk.open_reply is not None
-        if is_shown and not is_open:
+        was_shown, self._reply = self._reply is not None, self._talk.open_reply
+        if was_shown and self._reply is None:
             self._heights.pop()
-            self._drawn.pop(len(self._exact), None)
-        elif is_open and not is_shown:
+        elif self._reply is not None and not was_shown:
             self._open = OpenMarkdown()
             self._heights.append(1)
             self.unseen += 0 if self.following else 1
-        self._drawn.pop(len(self._exact), None)
+        self._drawn.pop(len(self._entries), None)
 
     def _measure_all(self) -> None:
         self._width = self.text_width
         self._drawn.clear()
-        self._heights = Heights(estimate(e, self._width) for e in self._talk.entries)
-        self._exact = [False] * len(self._talk.entries)
+        self._heights = Heights(estimate(e, self._width) for e in self._entries)
         self._open = OpenMarkdown()
-        if self._talk.open_reply is not None:
+        if self._reply is not None:
             self._heights.append(1)
         self._settle()
         self.refresh()
@@ -242,8 +249,6 @@ class Transcript(RowView):
         index = self._heights.at(first_row)
         while index < len(self._heights) and self._heights.top(index) < last_row:
             height = len(self._entry_drawn(index).rows)
-            if index < len(self._exact):
-                self._exact[index] = True
             if height != self._heights[index]:
                 self._heights.set(index, height)
                 changed = True
@@ -252,8 +257,8 @@ class Transcript(RowView):
 
     def _entry_drawn(self, index: int) -> _Drawn:
         entry: Entry | None
-        is_last = index >= len(self._exact)
-        entry = self._talk.open_reply if is_last else self._talk.entries[index]
+        is_last = index >= len(self._entries)
+        entry = self._reply if is_last else self._entries[index]
         assert entry is not None
         drawn = self._drawn.get(index)
         if drawn is not None and drawn.entry is entry:
@@ -300,7 +305,7 @@ class Transcript(RowView):
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text; whole entries when everything is selected."""
         if selection.start is None and selection.end is None:
-            return "\n\n".join(plain_text(e) for e in self._talk.entries), "\n"
+            return "\n\n".join(plain_text(e) for e in self._entries), "\n"
         start = selection.start
         end = selection.end
         first, first_row = divmod(start.y, _ROWS_PER_ENTRY) if start else (0, 0)
@@ -321,10 +326,10 @@ class Transcript(RowView):
     def find(self, needle: str, step: int) -> bool:
         """Go to the next entry towards `step` that holds a text; False when none does."""
         if needle != self.needle:
-            self.needle, self._found = needle, len(self._talk.entries)
+            self.needle, self._found = needle, len(self._entries)
             self.drop_drawn()
             self.refresh()
-        entries = self._talk.entries
+        entries = self._entries
         at = self._found + step
         while needle and 0 <= at < len(entries):
             if occurrences(visible(plain_text(entries[at])), needle):
@@ -336,7 +341,7 @@ class Transcript(RowView):
 
     def _go_to(self, index: int) -> None:
         """Bring the found text of an entry into sight, unfolding a tool call for it."""
-        entry = self._talk.entries[index]
+        entry = self._entries[index]
         if isinstance(entry, ToolCard) and entry.call_id not in self._unfolded:
             self._unfolded.add(entry.call_id)
             self._drawn.pop(index, None)
@@ -369,7 +374,7 @@ class Transcript(RowView):
 
     def action_card(self, step: int) -> None:
         """Mark the next or previous tool call and bring it into sight."""
-        cards = [i for i, e in enumerate(self._talk.entries) if isinstance(e, ToolCard)]
+        cards = [i for i, e in enumerate(self._entries) if isinstance(e, ToolCard)]
         if not cards:
             return
         here = self._current_index()
@@ -393,10 +398,10 @@ class Transcript(RowView):
         """Copy the marked tool call, or the last reply."""
         index = self._current_index()
         if index is None:
-            said = [i for i, e in enumerate(self._talk.entries) if isinstance(e, AgentSaid)]
+            said = [i for i, e in enumerate(self._entries) if isinstance(e, AgentSaid)]
             index = said[-1] if said else None
         if index is not None:
-            self.post_message(self.CopyWanted(plain_text(self._talk.entries[index])))
+            self.post_message(self.CopyWanted(plain_text(self._entries[index])))
 
     def on_click(self, event: events.Click) -> None:
         """Fold or unfold the tool call whose head was clicked."""
@@ -404,19 +409,19 @@ class Transcript(RowView):
         index = self._heights.at(row)
         if row >= self._heights.total or row != self._heights.top(index):
             return
-        if index < len(self._exact) and isinstance(self._talk.entries[index], ToolCard):
+        if index < len(self._entries) and isinstance(self._entries[index], ToolCard):
             self._toggle(index)
 
     def _current_index(self) -> int | None:
-        for i in range(len(self._talk.entries) - 1, -1, -1):
-            entry = self._talk.entries[i]
+        for i in range(len(self._entries) - 1, -1, -1):
+            entry = self._entries[i]
             if self._current and isinstance(entry, ToolCard) and entry.call_id == self._current:
                 return i
         return None
 
     def _mark(self, index: int) -> None:
         old = self._current_index()
-        entry = self._talk.entries[index]
+        entry = self._entries[index]
         assert isinstance(entry, ToolCard)
         self._current = entry.call_id
         for i in (old, index):
@@ -428,7 +433,7 @@ class Transcript(RowView):
         self.refresh()
 
     def _toggle(self, index: int) -> None:
-        entry = self._talk.entries[index]
+        entry = self._entries[index]
         assert isinstance(entry, ToolCard)
         self._unfolded ^= {entry.call_id}
         self._drawn.pop(index, None)
