@@ -52,6 +52,8 @@ class Page:
         self._stream = pyte.ByteStream(self._screen)
         self.refused: list[str] = []
         """Websockets that were not opened, each with the reason the browser has."""
+        self.held: list[str] = []
+        """Requests that `hold` caught."""
         self._reader = asyncio.create_task(self._read())
 
     @property
@@ -65,6 +67,15 @@ class Page:
         await self.call("Emulation.setFocusEmulationEnabled", enabled=True)
         await self.call("Page.bringToFront")
         await self.call("Page.navigate", url=address)
+
+    async def hold(self, pattern: str) -> None:
+        """Keep requests for addresses like this one from being answered, until `refuse_held`."""
+        await self.call("Fetch.enable", patterns=[{"urlPattern": pattern}])
+
+    async def refuse_held(self) -> None:
+        """Let what was held fail."""
+        while self.held:
+            await self.call("Fetch.failRequest", requestId=self.held.pop(), errorReason="Aborted")
 
     async def run(self, script: str) -> Any:
         """What an expression of the page is worth, once it is settled."""
@@ -82,27 +93,6 @@ class Page:
             down = {"type": "keyDown", "text": text} if text else {"type": "rawKeyDown"}
             await self.call("Input.dispatchKeyEvent", **common, **down)
             await self.call("Input.dispatchKeyEvent", type="keyUp", **common)
-
-    async def open_inbox(self, address: str, item: str) -> None:
-        """Press F2 until the inbox with an item is shown, loading the page again now and then.
-
-        Why: some loads of the page in a headless browser take no keys at all, as if nobody
-        looked at it.
-        """
-        end = time.monotonic() + PATIENCE_S
-        for attempt in itertools.count(1):
-            await self.press("F2")
-            look_until = time.monotonic() + 3
-            while item not in self.text and time.monotonic() < look_until:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-            if item in self.text:
-                return
-            assert time.monotonic() < end, f"F2 does nothing; the page shows:\n{self.text}"
-            if attempt % 2 == 0:
-                self._screen.reset()
-                await self.open("about:blank")
-                await self.open(address)
-                await self.until(lambda shown: " waiting (F2)" in shown)
 
     async def until(self, is_true: Callable[[str], object]) -> None:
         """Wait until the terminal is as wanted."""
@@ -135,6 +125,8 @@ class Page:
                 frame = told["params"]["response"]
                 if frame["opcode"] == 2:
                     self._stream.feed(known(base64.b64decode(frame["payloadData"])))
+            elif told["method"] == "Fetch.requestPaused":
+                self.held.append(told["params"]["requestId"])
             elif told["method"] == "Network.webSocketFrameError":
                 self.refused.append(told["params"]["errorMessage"])
 

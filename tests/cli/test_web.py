@@ -79,7 +79,8 @@ async def test_a_browser_looks_and_with_leave_decides_under_its_persons_name(
         await page.open(served.addresses["ann"])
         await page.until(lambda t: "read-only" in t and "1 waiting" in t)
         assert await page.run("location.hash + location.search") == ""
-        await page.open_inbox(served.addresses["ann"], "probe.note")
+        await page.press("F2")
+        await page.until(lambda t: "probe.note" in t)
         await page.press("Enter")
         await page.until(lambda t: "● a approve" in t)
         await asyncio.sleep(0.5)
@@ -93,7 +94,8 @@ async def test_a_browser_looks_and_with_leave_decides_under_its_persons_name(
         assert set(served.tokens) == {"ann", "carol"}
         await page.open(served.addresses["carol"])
         await page.until(lambda t: "1 waiting" in t)
-        await page.open_inbox(served.addresses["carol"], "probe.note")
+        await page.press("F2")
+        await page.until(lambda t: "probe.note" in t)
         await page.press("Enter")
         await page.until(lambda t: "● a approve" in t)
         await asyncio.sleep(0.5)
@@ -105,6 +107,32 @@ async def test_a_browser_looks_and_with_leave_decides_under_its_persons_name(
     told = await asyncio.to_thread(shop.run, "show", talk, "--json")
     decided = [e for e in told.json["events"] if e["kind"] == "item_decided"]
     assert [(e["choice"], e["by"]) for e in decided] == [("approve", "carol")]
+
+
+async def test_a_page_that_is_long_in_loading_opens_one_terminal(
+    shop: Project, tmp_path: Path
+) -> None:
+    """The terminal's script begins by itself when it runs before the page has loaded."""
+    late = """document.addEventListener("DOMContentLoaded", () => {
+      const script = document.createElement("script");
+      script.src = "/late.js";
+      document.head.append(script);
+    })"""
+    async with serving(shop) as served, browser(tmp_path / "l") as page:
+        await page.hold("*/late.js")
+        await page.call("Page.addScriptToEvaluateOnNewDocument", source=late)
+        await page.open(served.addresses["ann"])
+        await page.until(lambda t: "read-only" in t)
+        assert await page.run("document.readyState") == "interactive"
+        loaded = "new Promise(then => addEventListener('load', () => setTimeout(then, 300)))"
+        waiting = asyncio.create_task(page.run(loaded))
+        await page.run("1")
+        await page.refuse_held()
+        await waiting
+
+        assert await page.run("document.querySelectorAll('.xterm').length") == 1
+        await page.press("F2")
+        await page.until(lambda t: "decided (t)" in t)
 
 
 async def test_another_page_gets_neither_a_terminal_nor_a_ticket(

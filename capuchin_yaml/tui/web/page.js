@@ -36,7 +36,12 @@ async function begin() {
   terminal.dataset.sessionWebsocketUrl = "ws://" + location.host + "/ws/" + ticket;
   const script = document.createElement("script");
   script.src = "/static/js/textual.js";
-  script.onload = () => window.onload();
+  script.onload = () => {
+    // The script begins when the page has loaded, which it may have or not by now: begin once.
+    const open = window.onload;
+    window.onload = null;
+    open();
+  };
   document.head.append(script);
   new MutationObserver(() => {
     if (document.body.classList.contains("-closed")) {
