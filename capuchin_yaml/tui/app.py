@@ -41,6 +41,7 @@ from capuchin_yaml.tui.screens.chooser import Chooser
 from capuchin_yaml.tui.screens.frame import Frame
 from capuchin_yaml.tui.talks import Talks
 from capuchin_yaml.tui.terminal import keep
+from capuchin_yaml.tui.typeahead import TypedAhead
 from capuchin_yaml.tui.widgets.item_detail import ItemDetail
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class CapuchinApp(App[int]):
         self.board = board or NoticeBoard()
         self.guard = Guard()
         self.bench = Bench()
+        self.ahead = TypedAhead(self, super().on_event, self._keep_typed)
         self.drafts = Drafts(drafts_file or (home / "drafts.json" if home else None))
         self.history = History(home / "history.jsonl" if home else None)
         self.presence = Presence(home)
@@ -164,6 +166,8 @@ class CapuchinApp(App[int]):
         self.set_keymap(dict(keymap.keys))
         if keymap.problems:
             self.say("; ".join(keymap.problems), "warn")
+        self.screen_change_signal.subscribe(self, self.ahead.on_screen, immediate=True)
+        self.ahead.hold(self.chat)
         self.push_screen(self.chat)
         self.guard.focus(True, float("-inf"))
         self.set_interval(1.0, self._tick)
@@ -208,7 +212,20 @@ class CapuchinApp(App[int]):
             self.guard.focus(True, event.time)
         elif isinstance(event, events.AppBlur):
             self.guard.focus(False, event.time)
-        await super().on_event(event)
+        await self.ahead.take(event)
+
+    async def on_typed_ahead_due(self, event: TypedAhead.Due) -> None:
+        """Act on what was typed before its field was there."""
+        await self.ahead.due(event)
+
+    async def on_typed_ahead_passed(self, event: TypedAhead.Passed) -> None:
+        """A key was dealt with: the next one."""
+        await self.ahead.passed(event)
+
+    def _keep_typed(self, text: str) -> None:
+        """What was typed for a form that is gone: into the draft, seen and not sent."""
+        self.chat.add_to_draft(text)
+        self.say("what you typed last is in the draft: its form was closed before")
 
     def on_resize(self, event: events.Resize) -> None:
         """Say so when the window is too small, and go on when it is not."""

@@ -60,9 +60,9 @@ class Talks:
             return
         app.drop_notice()
         app.chat.open(conversation)
-        app.chat.focus_composer()
         if words:
             app.chat.send_first(words)
+        app.chat.focus_composer()
 
     def close(self) -> None:
         """End the conversation on show for good, once its agent's name was typed."""
