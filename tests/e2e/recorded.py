@@ -143,7 +143,8 @@ def _change_and_approve(recorder: Recorder, project: Project) -> None:
     _press_once_settled(screen, "a")
     wait_until(lambda: refunds(project) == [("A-1001", 2100)], lambda: screen.text)
     screen.press("Escape")
-    screen.wait_for("It is refunded.")
+    screen.wait_for("It is refunded.", "changed by ")
+    assert screen.text.count("▸ billing.issue_refund") == 1
     recorder.take(
         "It is approved, and ran as it was shown",
         "The ledger of the demo shop holds one refund of 2100 cents; the draft is still there.",

@@ -16,6 +16,7 @@ from capuchin_yaml.tui.screens.grants import GrantsScreen
 from capuchin_yaml.tui.screens.inbox import InboxScreen
 from capuchin_yaml.tui.screens.remembering import RememberBox
 from capuchin_yaml.tui.widgets.draft import Draft
+from capuchin_yaml.tui.widgets.transcript import Transcript
 from tests.tui.conftest import running, text_of, until
 from tests.tui.fake_gateway import FakeGateway, FakeTalk
 from tests.tui.test_inbox import open_first
@@ -317,3 +318,43 @@ async def test_a_decision_with_changes_is_told_with_its_difference(
 
     assert "- amount_cents  4200" in text
     assert "+ amount_cents  5" in text
+
+
+async def test_a_changed_call_stays_one_card_that_tells_what_was_asked_and_what_ran(
+    fake: FakeGateway, talk: FakeTalk
+) -> None:
+    item = fake.open_item(talk)
+    ran = '{"amount_cents":2100,"order_id":"A-1001"}'
+    async with running(fake, start=talk.id) as (app, pilot):
+        fake.settle(item, "edit", "anna", "", arguments=ran)
+        # The engine judges what a person wrote, and tells the call a second time.
+        told = {"call_id": item.call_id, "tool": item.tool, "alias": "refund", "arguments": ran}
+        fake.emit(talk, "tool_requested", **told, verdict="ask", reason="it asks")
+        fake.emit(talk, "tool_started", **told)
+        await until(pilot, lambda: "● running" in text_of(app))
+        text = text_of(app)
+        assert text.count("▸ billing.issue_refund") == 1
+        assert f'changed by anna; asked: {{"amount_cents":4200' in text
+        await pilot.press("escape")
+        app.chat.query_one(Transcript).focus()
+        await pilot.pause()
+        await pilot.press("enter")
+        await until(pilot, lambda: "changed by anna (- asked, + runs)" in text_of(app))
+        text = text_of(app)
+
+    assert "- amount_cents  4200" in text
+    assert "+ amount_cents  2100" in text
+
+
+async def test_a_change_that_cannot_run_is_asked_again_as_the_model_wrote_it(
+    fake: FakeGateway, talk: FakeTalk
+) -> None:
+    item = fake.open_item(talk)
+    async with running(fake, start=talk.id) as (app, pilot):
+        fake.settle(item, "edit", "anna", "", arguments='{"amount_cents":2100}')
+        fake.open_item(talk)
+        await until(pilot, lambda: "▲ waits for a person" in text_of(app))
+        text = text_of(app)
+
+    assert '{"amount_cents":4200' in text
+    assert "changed by" not in text

@@ -286,6 +286,13 @@ class Talk:
         state = _VERDICTS.get(event.verdict, "requested")
         if state == "requested":
             self._open_calls.add(event.call_id)
+        card = self.card(event.call_id)
+        if card is not None:
+            # What a person wrote instead is judged anew: the same call, told again.
+            fields: dict[str, Any] = {"arguments": event.arguments}
+            if state != "requested":
+                fields |= {"state": state, "reason": event.reason}
+            return self._set_card(event.call_id, **fields)
         self._card_at[event.call_id] = len(self.entries)
         return self._add(
             ToolCard(
@@ -310,7 +317,12 @@ class Talk:
         self._settle_status()
         changes: list[Change] = [ItemsChanged(), HeadChanged()]
         if item.kind == "approval":
-            changes += self._set_card(item.call_id, state="waiting", reason=item.reason)
+            asked = self.card(item.call_id)
+            fields: dict[str, Any] = {"state": "waiting", "reason": item.reason}
+            if asked is not None and item.arguments == asked.asked:
+                # What was written instead could not run: it is asked as it was.
+                fields |= {"arguments": item.arguments, "asked": "", "changed_by": ""}
+            changes += self._set_card(item.call_id, **fields)
         elif item.kind == "outcome":
             changes += self._set_card(item.call_id, state="unknown", reason=item.reason)
         return changes
@@ -326,7 +338,9 @@ class Talk:
             if event.reason:
                 fields["reason"] = event.reason
             if event.arguments:
-                fields |= {"arguments": event.arguments, "reason": f"changed by {event.by}"}
+                card = self.card(item.call_id)
+                fields |= {"arguments": event.arguments, "changed_by": event.by}
+                fields["asked"] = card.asked or card.arguments if card else item.arguments
             changes += self._set_card(item.call_id, **fields)
             if event.grant:
                 changes += self._add(Mark(event.time, granted(event, item.tool)))
