@@ -66,6 +66,8 @@ class Item:
     """What the tool says that the call would do, cut at 4 KB, or why it could not say."""
     reason: str = ""
     """Why a person is asked: the policy and list, or the tool's author."""
+    rule: str = ""
+    """The rule that asks, as written and with its file and line; empty when none did."""
     requested_by: str = ""
     """Who wants this to run: the model, or the person whose edit is asked about."""
     before: str = ""
@@ -73,6 +75,8 @@ class Item:
     claimed_by: str = ""
     """Who said to be looking at it, until `claimed_until`; binds nobody."""
     claimed_until: str = ""
+    claimed_process: str = ""
+    """Where from: machine, process number and start; a process that has ended looks no more."""
     approvers: tuple[str, ...] = ()
     """Groups of the operator's config whose people may decide; none: anyone."""
     may_decide: tuple[str, ...] = ()

@@ -26,6 +26,8 @@ def item_lines(item: Item) -> Iterator[tuple[Part, ...]]:
         yield _field("preview" if i == 0 else "", line)
     if item.reason:
         yield _field("why", item.reason)
+    if item.rule:
+        yield _field("rule", item.rule)
     for said in floor_of(item.tool, item.alias) if item.kind == "approval" else ():
         yield _field("floor", said)
     yield _field("conversation", item.conversation)
@@ -128,6 +130,7 @@ def item_json(item: Item) -> dict[str, JsonValue]:
         "injected": None if item.injected is None else dict(item.injected),
         "definition_hash": item.definition_hash,
         "reason": item.reason,
+        "rule": item.rule,
         "floor": floor_of(item.tool, item.alias) if item.kind == "approval" else [],
         "requested_by": item.requested_by,
         "approvers": list(item.approvers),

@@ -85,6 +85,31 @@ class Talks:
         except CapuchinError as error:
             self._app.say(f"not closed: {error}", "bad")
 
+    def rename(self, title: str = "") -> None:
+        """Give the conversation on show a title; without one, ask for it."""
+        from capuchin_yaml.tui.screens.boxes import LineBox
+
+        app = self._app
+        talk = app.chat.talk
+        if talk is None or talk.is_over:
+            app.say("no open conversation is on show")
+            return
+
+        def written(title: str | None) -> None:
+            if title:
+                app.desk.spawn(self._rename(talk.id, title))
+
+        if title:
+            written(title)
+        else:
+            app.push_screen(LineBox("the title of this conversation", talk.title), written)
+
+    async def _rename(self, conversation: str, title: str) -> None:
+        try:
+            await self._app.desk.rename(conversation, title)
+        except CapuchinError as error:
+            self._app.say(f"not renamed: {error}", "bad")
+
     def reopen(self) -> None:
         """Open the closed conversation on show again; what was written is sent by its writer."""
         app = self._app

@@ -56,7 +56,10 @@ class TypedAhead:
             self.target = target
 
     def __init__(
-        self, app: App[Any], act: Callable[[events.Event], Awaitable[None]], keep: Callable[[str], None]
+        self,
+        app: App[Any],
+        act: Callable[[events.Event], Awaitable[None]],
+        keep: Callable[[str], None],
     ) -> None:
         self._app = app
         self._act = act

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -290,19 +294,42 @@ async def test_grants_are_listed_and_taken_back(fake: FakeGateway, talk: FakeTal
 async def test_opening_an_item_claims_it_and_the_claim_of_another_is_shown(
     fake: FakeGateway, talk: FakeTalk
 ) -> None:
-    import dataclasses
-    from datetime import UTC, datetime, timedelta
-
     item = fake.open_item(talk)
     until_then = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
     async with running(fake, start=talk.id) as (app, pilot):
         screen = await open_first(app, pilot)
         assert fake.claims == [item.id]
-        talk.items[item.id] = dataclasses.replace(item, claimed_by="bert", claimed_until=until_then)
+        talk.items[item.id] = replace(item, claimed_by="bert", claimed_until=until_then)
         screen.showing._read_at = float("-inf")
         await until(pilot, lambda: "bert looks at it" in text_of(app))
 
         assert app.guard.armed(app.event_clock())
+
+
+async def test_the_claim_of_a_program_that_was_killed_is_not_shown(
+    fake: FakeGateway, talk: FakeTalk
+) -> None:
+    code = (
+        "import time; from capuchin_yaml.client.claimant import this_process;"
+        "print(this_process(), flush=True); time.sleep(600)"
+    )
+    until_then = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
+    item = fake.open_item(talk)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        claimed = replace(
+            item,
+            claimed_by="bert",
+            claimed_until=until_then,
+            claimed_process=other.stdout.readline().strip(),
+        )
+        async with running(fake, start=talk.id) as (app, pilot):
+            screen = await open_first(app, pilot)
+            talk.items[item.id] = claimed
+            screen.showing._read_at = float("-inf")
+            await until(pilot, lambda: "bert looks at it" in text_of(app))
+            other.kill()
+            await until(pilot, lambda: "bert looks at it" not in text_of(app))
 
 
 async def test_a_decision_with_changes_is_told_with_its_difference(

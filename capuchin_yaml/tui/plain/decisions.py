@@ -128,6 +128,7 @@ def item_lines(item: Item, n: int, *, edited: str = "") -> Iterator[str]:
         ("package", item.distribution),
         ("effect", (item.effect or "unknown") if item.tool else ""),
         ("why", item.reason),
+        ("rule", item.rule),
         ("may decide", who_may(item)),
         ("approved", who_has(item)),
         ("escalated to", item.escalated),

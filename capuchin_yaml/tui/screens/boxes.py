@@ -73,6 +73,43 @@ class TextBox(Form[str | None]):
         self.query_one("#keys", Lines).set_rows([keys])
 
 
+class LineBox(Form[str | None]):
+    """One line of text that has a value already: Enter takes it, Esc changes nothing."""
+
+    CSS_PATH = "boxes.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", id="line.back"),
+    ]
+
+    def __init__(self, title: str, value: str) -> None:
+        super().__init__()
+        self._title = title
+        self._value = value
+
+    def compose(self) -> ComposeResult:
+        """Title, line, keys."""
+        with Vertical(id="box"):
+            yield Lines(id="title")
+            yield Input(self._value, id="name", compact=True, select_on_focus=False)
+            yield Lines(id="keys")
+
+    def on_mount(self) -> None:
+        """Start in the line."""
+        self.query_one("#title", Lines).set_rows([row(one_line(self._title, 200), "strong")])
+        keys = row("Enter takes it · ctrl+u empties the line · Esc goes back", "muted")
+        self.query_one("#keys", Lines).set_rows([keys])
+        take_keys(self.query_one(Input))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Hand the line on."""
+        event.stop()
+        self.dismiss(event.value.strip())
+
+    def action_back(self) -> None:
+        """Change nothing."""
+        self.dismiss(None)
+
+
 class NameBox(Form[bool]):
     """The name of a destructive tool, to be typed; anything else sends nothing."""
 

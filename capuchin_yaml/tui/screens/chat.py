@@ -279,6 +279,9 @@ class ChatScreen(Frame):
             text = f"this conversation is {talk.status}{again}; the draft stays"
             self.capuchin.say(text, "warn")
             return False
+        if text.startswith("/rename ") and "\n" not in text.strip():
+            self.capuchin.talks.rename(text.removeprefix("/rename ").strip())
+            return True
         self.desk.send(talk.id, text)
         self.capuchin.history.add(text)
         self.capuchin.drafts.put(talk.id, "")
