@@ -41,12 +41,14 @@ class Talks:
 
     async def _begin(self, agent: str, text: str) -> None:
         app = self._app
-        app.say(f"starting a conversation with {agent}…")
+        begun = f"starting a conversation with {agent}…"
+        app.say(begun, lasts_s=float("inf"))
         try:
             conversation = await app.desk.start(agent, {}, {})
         except CapuchinError as error:
             app.say(f"not started, what you wrote stays: {error}", "bad")
             return
+        app.drop_notice(begun)
         if app.chat.talk is None:
             app.chat.open(conversation)
             app.chat.send_first(text)

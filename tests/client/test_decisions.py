@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from capuchin_yaml.client.conversation import Conversation
 from capuchin_yaml.client.claimant import has_ended, this_process
+from capuchin_yaml.client.conversation import Conversation
 from capuchin_yaml.client.fleet import Capuchin
 from capuchin_yaml.errors import RequestRefused
 from capuchin_yaml.items import Item

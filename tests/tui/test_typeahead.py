@@ -151,3 +151,20 @@ async def test_words_written_before_the_conversation_is_open_join_its_kept_draft
     file.write_text(f'{{"{talk.id}": "kept", "": "typed"}}')
     async with running(fake, start=talk.id, drafts_file=file) as (app, _):
         assert draft(app) == "kept\ntyped"
+
+
+async def test_the_word_that_it_starts_stays_while_it_does_and_goes_at_once() -> None:
+    fake = SlowStart()
+    fake.cards = (PLAIN,)
+    now = 1000.0
+    async with running(fake) as (app, pilot):
+        app.event_clock = lambda: now  # type: ignore[method-assign]  # the test's own time
+        await until(pilot, lambda: app.desk.fleet.agents)
+        await pilot.press(*"hello", "enter")
+        await until(pilot, lambda: "starting a conversation with billing" in text_of(app))
+        now += 60
+        app.chat.draw()
+        await until(pilot, lambda: "starting a conversation with billing" in text_of(app))
+        fake.may_start.set()
+        await until(pilot, lambda: fake.sent)
+        await until(pilot, lambda: "starting a conversation" not in text_of(app))

@@ -122,6 +122,11 @@ class ChatScreen(Frame):
         """Bars are cut for the width."""
         self.draw()
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing is on show and nothing was written yet."""
+        return self.talk is None and not self.query_one(Composer).text
+
     def open(self, conversation: str) -> None:
         """Show a conversation; the draft of the one before is kept."""
         if self.talk is not None and self.talk.id == conversation:
@@ -138,6 +143,7 @@ class ChatScreen(Frame):
             drafts.put(conversation, f"{kept}\n{composer.text}" if kept.strip() else composer.text)
         drafts.put("", "")
         self.talk = self.desk.attach(conversation)
+        self.capuchin.place.keep(conversation)
         self._changes.clear()
         self.query_one(Transcript).show(self.talk)
         composer.text = drafts.get(conversation)
