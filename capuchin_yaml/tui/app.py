@@ -142,7 +142,7 @@ class CapuchinApp(App[int]):
 
     def drop_notice(self, text: str = "") -> None:
         """Show no notice any more, or not this one."""
-        if not text or self._notice[0] and text in "".join(p.text for p in self._notice[0]):
+        if not text or (self._notice[0] and text in "".join(p.text for p in self._notice[0])):
             self._notice = ((), 0.0)
             self._draw_soon()
 
