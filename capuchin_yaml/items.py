@@ -9,6 +9,7 @@ from typing import Any
 
 from capuchin_yaml.events import Choice, ItemEscalated, ItemKind, ItemVoted
 from capuchin_yaml.spec import ApprovalSpec, JsonValue, RuleSpec, canonical_json
+from capuchin_yaml.terminal_text import one_line
 
 CHOICES: Mapping[str, tuple[Choice, ...]] = {
     "approval": ("approve", "deny", "edit"),
@@ -17,6 +18,15 @@ CHOICES: Mapping[str, tuple[Choice, ...]] = {
     "question": (),
 }
 """What a person may answer to each kind of item."""
+
+
+def unanswerable(kind: str, conversation: str) -> str:
+    """What a person can do about an item of a kind that this release has no answer for."""
+    return (
+        f"this release has no answer for an item of kind {one_line(kind, 40)}: a newer one may; "
+        f"`capuchin cancel {conversation}` ends its turn and takes it back"
+    )
+
 
 STOPPING: tuple[Choice, ...] = ("deny", "stop")
 """Choices that let nothing happen: one person is enough, also one who asked for the call."""

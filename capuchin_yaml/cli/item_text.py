@@ -8,7 +8,7 @@ from typing import Any
 from capuchin_yaml.cli.clock import distance, local_time
 from capuchin_yaml.cli.floor_text import floor_of
 from capuchin_yaml.cli.output import Ink, Output, Part
-from capuchin_yaml.items import Item, who_has, who_may
+from capuchin_yaml.items import Item, unanswerable, who_has, who_may
 from capuchin_yaml.spec import JsonValue, canonical_json
 
 DIGEST_SHOWN = 12
@@ -80,6 +80,8 @@ def print_item(out: Output, item: Item, *, how_decided: str = "", to_stderr: boo
     elif not to_stderr:
         for command in decide_commands(item):
             write(*_field("to decide", command))
+        if not decide_commands(item):
+            write(*_field("to decide", unanswerable(item.kind, item.conversation)))
 
 
 def decide_commands(item: Item) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -296,15 +297,24 @@ async def test_a_limit_goes_on_or_stops(fake: FakeGateway, talk: FakeTalk) -> No
     assert fake.decisions == [(item.id, 1, "go_on", "", "")]
 
 
-async def test_a_kind_of_a_later_release_is_drawn_and_not_answered(
-    fake: FakeGateway, talk: FakeTalk
+@pytest.mark.parametrize("kind", ["question", "survey\x1b[31m"])
+@pytest.mark.parametrize("size", [(120, 40), (40, 12)])
+async def test_a_kind_of_a_later_release_is_drawn_and_says_what_to_type(
+    fake: FakeGateway, talk: FakeTalk, kind: Any, size: tuple[int, int]
 ) -> None:
-    fake.open_item(talk, kind="question", tool="", title="Which order?")
-    async with running(fake, start=talk.id) as (app, pilot):
+    item = fake.open_item(talk, kind=kind, tool="", title="Which order?", arguments="")
+    async with running(fake, start=talk.id, size=size) as (app, pilot):
         await until(pilot, app.desk.fleet.waiting)
         await pilot.press("f2", "enter")
+        await until(pilot, lambda: "this release has no" in " ".join(text_of(app).split()))
+        for key in ("a", "d", "e", "r", "m", "D", "z", "v", "g"):
+            await pilot.press(key)
+        await until(pilot, lambda: app.screen is app.chat)
+        fake.settle(item, "withdrawn", "")
+        await until(pilot, lambda: not app.desk.fleet.waiting())
+        assert "\x1b" not in text_of(app)
 
-        await until(pilot, lambda: "capuchin inbox answer" in text_of(app))
+    assert fake.decisions == []
 
 
 async def test_escape_leaves_and_g_goes_to_the_conversation(
