@@ -166,9 +166,8 @@ def test_a_tui_that_was_killed_begins_again_where_it_was_with_its_draft(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     project = demo_project(tmp_path_factory.mktemp("killed"))
-    where = {"cwd": project.folder, "environ": project.environ}
     with project.up("--no-tui", "agents/billing.yaml"):
-        glass = PtyGlass("tui", **where)
+        glass = PtyGlass("tui", cwd=project.folder, environ=project.environ)
         screen = Screen(glass)
         try:
             screen.wait_for("● server", "● worker")
@@ -184,7 +183,7 @@ def test_a_tui_that_was_killed_begins_again_where_it_was_with_its_draft(
             kill(glass.process.pid)
         finally:
             screen.close()
-        with on_screen(PtyGlass, "tui", **where) as again:
+        with on_screen(PtyGlass, "tui", cwd=project.folder, environ=project.environ) as again:
             again.wait_for("hello", "turn 1", "half a thought")
             assert "also open" not in again.text
             again.press("C-q")
