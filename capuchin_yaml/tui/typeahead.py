@@ -180,10 +180,17 @@ def take_keys(field: Widget) -> None:
     """Give a field the focus at once, and what was typed for it before."""
     screen = field.screen
     # Why not `focus()`: that one only asks for it, and the next key may come before.
-    screen.set_focus(field)
+    screen.set_focus(field, scroll_visible=False)
+    screen.call_after_refresh(_bring_into_view, field)
     ahead = getattr(screen.app, "ahead", None)
     if isinstance(ahead, TypedAhead):
         ahead.release()
+
+
+def _bring_into_view(field: Widget) -> None:
+    """Scroll to a field once it is laid out."""
+    if field.has_focus and field.is_attached and not field.screen.can_view_entire(field):
+        field.screen.scroll_to_center(field, animate=False, origin_visible=True)
 
 
 def _fresh(event: Typed) -> Typed:
