@@ -168,3 +168,13 @@ async def test_the_word_that_it_starts_stays_while_it_does_and_goes_at_once() ->
         fake.may_start.set()
         await until(pilot, lambda: fake.sent)
         await until(pilot, lambda: "starting a conversation" not in text_of(app))
+
+
+async def test_a_command_that_is_typed_and_entered_at_once_is_no_message(fake: FakeGateway) -> None:
+    talk = fake.add()
+    fake.pin(talk)
+    async with running(fake, start=talk.id) as (app, pilot):
+        type_at_once(app, *"/inbox", "enter")
+        await until(pilot, lambda: isinstance(app.screen, InboxScreen))
+
+    assert fake.sent == []
