@@ -70,6 +70,8 @@ class TypedAhead:
         self._limit: Timer | None = None
         self._numbers = itertools.count(1)
         self._under_way = 0
+        self._target: Widget | None = None
+        """Where the key under way went, until it was asked whether it is through."""
         self._give_up: asyncio.TimerHandle | None = None
 
     def hold(self, screen: Screen[Any], *, is_long: bool = False) -> None:
@@ -113,6 +115,7 @@ class TypedAhead:
                 self._held.sort(key=lambda e: e.time)
         elif self._must_wait(event):
             self._held.append(event)
+            self._ask_whether_passed()
         else:
             await self._act_on(event)
 
@@ -131,6 +134,8 @@ class TypedAhead:
         if message.lost and message.lost == self._under_way:
             self._end_passing()
         await self._go_on()
+        if self._held:
+            self._ask_whether_passed()
 
     async def _go_on(self) -> None:
         while not self._under_way:
@@ -154,11 +159,20 @@ class TypedAhead:
         target = self._app.focused or self._app.screen
         await self._act(event)
         if event.is_forwarded:
-            number = next(self._numbers)
-            if target.post_message(self.Passed(number, _ROUNDS, target)):
-                self._under_way = number
-                loop = asyncio.get_running_loop()
-                self._give_up = loop.call_later(PASSING_S, self._lost, number)
+            self._under_way = next(self._numbers)
+            self._target = target
+            loop = asyncio.get_running_loop()
+            self._give_up = loop.call_later(PASSING_S, self._lost, self._under_way)
+            if self._held:
+                self._ask_whether_passed()
+
+    def _ask_whether_passed(self) -> None:
+        """Have the widgets tell when they are through; only a key that waits wants to know."""
+        target, self._target = self._target, None
+        if target is not None and not target.post_message(
+            self.Passed(self._under_way, _ROUNDS, target)
+        ):
+            self._app.post_message(self.Due(self._under_way))
 
     def _lost(self, number: int) -> None:
         if number == self._under_way:
@@ -166,6 +180,7 @@ class TypedAhead:
 
     def _end_passing(self) -> None:
         self._under_way = 0
+        self._target = None
         if self._give_up is not None:
             self._give_up.cancel()
             self._give_up = None
