@@ -101,6 +101,18 @@ def test_sarif_and_github_are_forms_of_the_same_mistake(project: Project) -> Non
     assert (sarif.code, github.code) == (1, 1)
 
 
+def test_programs_get_the_edits_that_fix_makes(project: Project) -> None:
+    project.agent_file.write_text(agent_text() + "lmits: {max_steps: 9}\n")
+
+    [found] = project.run("validate", "--json").json["diagnostics"]
+    [result] = json.loads(project.run("validate", "--format", "sarif").out)["runs"][0]["results"]
+
+    [edit] = found["edits"]
+    [replacement] = result["fixes"][0]["artifactChanges"][0]["replacements"]
+    assert (edit["line"], edit["column"], edit["text"]) == (found["line"], 1, "limits")
+    assert replacement["insertedContent"] == {"text": "limits"}
+
+
 def test_a_name_used_twice_is_a_mistake(project: Project) -> None:
     (project.folder / "agents" / "second.yaml").write_text(agent_text())
 
