@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from capuchin_yaml.policy.cel_text import Selection, Token, offset_of, selections, token_at, tokens
 from capuchin_yaml.policy.cel_types import EACH, CheckTypes, Scope, check_types, optional_paths
+from capuchin_yaml.policy.rule_literals import bad_literals
 from capuchin_yaml.policy.rules import MACROS, evaluate
 
 NAMES = ("args", "tool", "alias", "variables", "injected", "conversation", "now")
@@ -104,6 +105,11 @@ def check_condition(condition: str, scope: Scope) -> CheckedCondition:
                 len(condition),
                 "compare it with something, such as == or >",
             )
+        )
+    if not problems:
+        problems.extend(
+            RuleProblem("rule-syntax", bad.message, bad.start, bad.end, bad.help)
+            for bad in bad_literals(condition)
         )
     if problems:
         return CheckedCondition(tuple(problems), runs)
@@ -274,6 +280,15 @@ def _syntax(condition: str, start: int, end: int, text: str) -> RuleProblem:
             )
     if not condition.strip():
         return RuleProblem("rule-syntax", "the condition is empty", 0, len(condition))
+    if "<EOF>" in text and "mismatched input" in text:
+        # The place of the end is none of a word; the last one is what is not finished.
+        last = words[-1] if words else Token("sign", "", 0, len(condition))
+        return RuleProblem(
+            "rule-syntax",
+            f"the condition ends after {last.text!r}, where more must follow",
+            last.start,
+            last.end,
+        )
     said = text.removeprefix("Syntax error: ").split(" [INVALID_ARGUMENT]")[0]
     said = re.sub(r" expecting \{.*", "", said).replace("'<EOF>'", "the end")
     said = said.replace("<EOF>", "the end")
