@@ -102,15 +102,15 @@ def test_sarif_and_github_are_forms_of_the_same_mistake(project: Project) -> Non
 
 
 def test_programs_get_the_edits_that_fix_makes(project: Project) -> None:
-    project.agent_file.write_text(agent_text() + "lmits: {max_steps: 9}\n")
+    project.agent_file.write_text(agent_text() + "lsting: {license: MIT}\n")
 
     [found] = project.run("validate", "--json").json["diagnostics"]
     [result] = json.loads(project.run("validate", "--format", "sarif").out)["runs"][0]["results"]
 
     [edit] = found["edits"]
     [replacement] = result["fixes"][0]["artifactChanges"][0]["replacements"]
-    assert (edit["line"], edit["column"], edit["text"]) == (found["line"], 1, "limits")
-    assert replacement["insertedContent"] == {"text": "limits"}
+    assert (edit["line"], edit["column"], edit["text"]) == (found["line"], 1, "listing")
+    assert replacement["insertedContent"] == {"text": "listing"}
 
 
 def test_a_name_used_twice_is_a_mistake(project: Project) -> None:
