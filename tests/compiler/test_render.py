@@ -41,6 +41,7 @@ def test_the_full_form_has_excerpt_caret_and_help() -> None:
         "   |\n"
         " 5 | limits: {max_steps: 0}\n"
         "   |                     ^\n"
+        "   = help: write 1 or more\n"
     )
 
 
