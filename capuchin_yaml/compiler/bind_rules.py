@@ -181,6 +181,7 @@ class _RuleBinder:
                     node.span,
                     "remove the rule, or correct its condition",
                 )
+                return node.value, checked.runs, False
         return node.value, checked.runs, checked.constant
 
     def _about(
