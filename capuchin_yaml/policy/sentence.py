@@ -39,7 +39,8 @@ def _rules(spec: AgentSpec) -> str:
     """What rules change, such as "; a rule refuses some calls of billing.issue_refund"."""
     parts = []
     for then, words in (("deny", "refuse"), ("ask", "ask before"), ("allow", "let run")):
-        every, some = [], []
+        every: list[ToolSpec] = []
+        some: list[ToolSpec] = []
         for tool in spec.tools:
             rules = [rule for rule in rules_about(spec, tool) if rule.then == then]
             if rules:
