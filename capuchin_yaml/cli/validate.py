@@ -63,6 +63,9 @@ def command(
     if not files:
         out.fail(f"no agent files in {', '.join(str(path) for path in find)}")
         return ExitCode.REFUSED
+    for path in find:
+        if path.is_dir() and not any(path in (file, *file.parents) for file in files):
+            out.warn(f"no agent files in {path}")
     if diff:
         return _show_repairs(out, files)
     if fix:

@@ -213,10 +213,15 @@ def _unknown_field(
     )
     at = (token.start, token.end) if token is not None else (start, len(condition))
     listed = ", ".join(known[:20]) or "nothing"
+    declare = {
+        "variables": f"add variables: {{{name}: {{}}}}",
+        "injected": f"add injected: [{name}]",
+    }
     return RuleProblem(
         "rule-unknown-name",
         f"{path} has no {name!r}; it has {listed}",
         *at,
+        declare.get(path) if not known else None,
         word=name,
         known=known,
     )

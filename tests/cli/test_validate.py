@@ -143,6 +143,15 @@ def test_a_folder_without_agents_is_refused(tmp_path: Path) -> None:
     assert (ran.code, ran.err) == (1, "error: no agent files in agents\n")
 
 
+def test_a_folder_without_agents_beside_others_is_named(project: Project) -> None:
+    (project.folder / "agent.yaml").mkdir()
+    ran = project.run("validate", "agents", "agent.yaml")
+
+    assert ran.code == 0
+    assert "warning: no agent files in agent.yaml\n" in ran.err
+    assert "no agent files in agents\n" not in ran.err
+
+
 @pytest.mark.parametrize("format_", ["full", "concise", "json", "sarif", "github"])
 def test_hostile_text_of_a_file_and_its_name_is_printed_visibly(
     format_: str, project: Project
