@@ -183,6 +183,7 @@ class Complaints:
             f"{shown(str(error.instance))} is not a name for {place_name(path)}: "
             "a letter or '_', then letters, digits and '_'",
             entry.key if entry is not None else node.span,
+            f"write {slug}" if (slug := _as_name(str(error.instance))) else None,
         )
 
     def _on_minimum(self, error: Any, path: Path, node: Node) -> None:
@@ -263,3 +264,9 @@ class Complaints:
             return self._document.key_span(path)
         first = next(iter(node.entries.values()), None)
         return first.key if first is not None else node.span
+
+
+def _as_name(text: str) -> str:
+    """What a text may have meant as a name, empty when nothing of it is left."""
+    name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")[:64]
+    return f"_{name}" if name[:1].isdigit() else name

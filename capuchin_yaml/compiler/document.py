@@ -436,7 +436,12 @@ class _Builder:
                 'put the whole value in quotes ("{{ … }}") or in a | block',
             )
             return
-        self._report("complex-key", f"a key must be text, found a {key.kind}", key.span)
+        self._report(
+            "complex-key",
+            f"a key must be text, found a {key.kind}",
+            key.span,
+            "write the key as text, in quotes where it holds brackets or braces",
+        )
 
     def _report_tag(self, event: Any) -> None:
         # The event holds the tag resolved and starts at an anchor when that comes first.

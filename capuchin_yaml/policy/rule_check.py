@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from capuchin_yaml.policy.cel_text import Selection, Token, offset_of, selections, token_at, tokens
 from capuchin_yaml.policy.cel_types import EACH, CheckTypes, Scope, check_types, optional_paths
-from capuchin_yaml.policy.rule_literals import bad_literals
+from capuchin_yaml.policy.rule_literals import bad_literals, literal_help
 from capuchin_yaml.policy.rules import MACROS, evaluate
 
 NAMES = ("args", "tool", "alias", "variables", "injected", "conversation", "now")
@@ -187,6 +187,8 @@ def _wrong_types(
         help_ = "ask with has(args.name)"
     elif "null_type" in parts:
         help_ = "ask with !has(args.name)"
+    elif _COMPARISON.fullmatch(function) and len(parts) == 2:
+        help_ = literal_help(condition, end, *parts)
     elif sign in ("+", "-", "*", "/", "%") and set(parts) == {"int", "double"}:
         help_ = "convert one side: double(args.name)"
     if len(words) == 2:

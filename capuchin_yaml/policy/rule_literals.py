@@ -5,10 +5,11 @@ CEL reads them only when the condition runs, and there each of them is a failure
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from capuchin_yaml.policy.cel_text import Token, tokens
+from capuchin_yaml.policy.cel_text import Token, token_at, tokens
 from capuchin_yaml.policy.rules import Failed, evaluate
 
 
@@ -52,6 +53,21 @@ def bad_literals(condition: str) -> Iterator[BadLiteral]:
             )
         elif word.kind == "text" and (found := _unreadable(words, i, before)) is not None:
             yield found
+
+
+def literal_help(condition: str, end: int, left: str, right: str) -> str | None:
+    """What to type in place of the literal behind a comparison with something of another type."""
+    literal = token_at(condition, end)
+    if literal is None or literal.kind not in ("text", "number"):
+        return None
+    if "timestamp" in left.lower():
+        return "write timestamp('2030-01-31T00:00:00Z')"
+    if left == "string" and literal.kind == "number":
+        return f"put it in quotes: '{literal.text}'"
+    inner = literal.text[1:-1]
+    if left in ("int", "double") and right == "string" and re.fullmatch(r"\d+(\.\d+)?", inner):
+        return f"without quotes: {inner}"
+    return None
 
 
 def _unreadable(words: Sequence[Token], i: int, before: Sequence[str]) -> BadLiteral | None:
