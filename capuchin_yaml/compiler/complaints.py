@@ -8,7 +8,7 @@ from typing import Any
 
 from capuchin_yaml.compiler.certain_values import certain_value
 from capuchin_yaml.compiler.document import Document, Node, Path
-from capuchin_yaml.compiler.repairs import empty_repair, repair_for
+from capuchin_yaml.compiler.repairs import amount_repair, empty_repair, repair_for
 from capuchin_yaml.compiler.schemas import careful_validator
 from capuchin_yaml.compiler.unknown_keys import Schema
 from capuchin_yaml.compiler.wording import either, expected, found, place_name, shown
@@ -84,6 +84,15 @@ class Complaints:
                 f"{name} is empty, expected {wanted}",
                 self._document.key_span(path),
                 empty_repair(path),
+            )
+            return
+        if schema.get("title") == "amount" and isinstance(node.value, float):
+            self.report(
+                "bad-amount",
+                f"{name} must be in quotes, because {found(node)} would be a float",
+                node.span,
+                amount_repair(node.text, with_currency=False),
+                certain_value(path, node, schema),
             )
             return
         self.report(

@@ -19,7 +19,7 @@ tools:
   - probe.loook
 approval: {policy: denylist, tools: [probe.nothing]}
 limits: {max_stepz: 3}
-price: {type: per_call, amount: 0.25, currency: usd}
+price: {type: per_call, amount: "0.25", currency: usd}
 """
 
 

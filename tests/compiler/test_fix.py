@@ -57,6 +57,10 @@ def fixed(text: str, head: str = HEAD) -> str:
             "price: {type: per_call, amount: 3E-6, currency: eur}\n",
             'price: {type: per_call, amount: "0.000003", currency: EUR}\n',
         ),
+        (
+            "price: {type: per_call, amount: 0.25, currency: USD}\n",
+            'price: {type: per_call, amount: "0.25", currency: USD}\n',
+        ),
         ("approval: {timeout: 2 Days}\n", "approval: {timeout: 48h}\n"),
         ("injected: tenant\n", "injected: [tenant]\n"),
         # broken YAML
