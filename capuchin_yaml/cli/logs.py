@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
 import logging.handlers
 import os
 import sys
+import time
 from pathlib import Path
 
+from capuchin_yaml.client.guard import process_start
 from capuchin_yaml.terminal_text import visible
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 MAX_LOG_BYTES = 5 * 1024 * 1024
+KEPT_DAYS = 30
+"""How long the log of a `capuchin worker` that has ended is kept."""
 
 
 class _VisibleFormatter(logging.Formatter):
@@ -58,3 +63,13 @@ def _handler(verbose: bool, log_file: Path | None) -> logging.Handler:
         except OSError:
             pass  # a read-only place: logs are the one thing that may be lost
     return logging.NullHandler()
+
+
+def drop_old_worker_logs(folder: Path) -> None:
+    """Remove logs of `capuchin worker` to which nobody wrote for KEPT_DAYS; each has its own."""
+    oldest = time.time() - KEPT_DAYS * 86_400
+    for log in folder.glob("worker-*.log*"):
+        pid = log.name.removeprefix("worker-").split(".")[0]
+        with contextlib.suppress(OSError):
+            if pid.isdigit() and log.stat().st_mtime < oldest and process_start(int(pid)) is None:
+                log.unlink()

@@ -16,6 +16,7 @@ from capuchin_yaml.cli.agents_file import told_to_others
 from capuchin_yaml.cli.agents_on_disk import compile_agents, shown_problems, ungranted
 from capuchin_yaml.cli.answering_model import FORCED, answering_model
 from capuchin_yaml.cli.durations import DURATION
+from capuchin_yaml.cli.logs import drop_old_worker_logs
 from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.cli.reached import home_of, start_logs_in
 from capuchin_yaml.cli.roster import OnDisk, Roster, first_roster
@@ -66,6 +67,7 @@ async def _worker(
     if roster is None or not _has_models(out, roster):
         return ExitCode.REFUSED
     home = home_of(paths).open(create=True)
+    drop_old_worker_logs(home.log_dir)
     start_logs_in(home, f"worker-{os.getpid()}.log")
     sys.stdout = sys.stderr = _VisibleLines(sys.stderr)
     return await _serve(out, home, roster, registry, grace_s)
