@@ -84,6 +84,25 @@ class Supervisor:
         """
         self.face.stage("reading the agents")
         worker = await self.spare_worker()
+        # Why so early: reading the agents takes as long, and both wait for nothing of each other.
+        # A project that was never up is read first, so that mistakes leave no state behind.
+        begun = self.plan.home.database.exists()
+        starting = asyncio.create_task(self._start_server()) if begun else None
+        try:
+            await self._read_agents(worker)
+            self.face.stage("starting the server")
+            server = await (starting or self._start_server())
+        except BaseException:
+            if starting is not None:
+                starting.cancel()
+                await asyncio.gather(starting, return_exceptions=True)
+            raise
+        self.face.stage("starting the worker")
+        await self._serve(worker, self.roster)
+        self._publish()
+        return Running(server, self.roster)
+
+    async def _read_agents(self, worker: WorkerChild) -> None:
         on_disk = await self._reloader.first_look(worker)
         self.roster, problems = first_roster(on_disk)
         if problems:
@@ -93,12 +112,6 @@ class Supervisor:
         for agent in on_disk:
             if agent.problems:
                 self.face.warn(agent.problems)
-        self.face.stage("starting the server")
-        server = await self._start_server()
-        self.face.stage("starting the worker")
-        await self._serve(worker, self.roster)
-        self._publish()
-        return Running(server, self.roster)
 
     async def watch(self) -> None:
         """Keep server, worker and agents as they should be; runs until cancelled."""

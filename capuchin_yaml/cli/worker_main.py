@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import io
 import json
 import logging
@@ -32,6 +33,14 @@ TERM_S = 10.0
 """Time they get when somebody else ends this process."""
 REPORT_S = 1.0
 """Time to tell the server of calls that were cut off."""
+_TO_SERVE = (
+    "capuchin_yaml.client.connection",
+    "capuchin_yaml.client.project_store",
+    "capuchin_yaml.cli.running_calls",
+    "capuchin_yaml.engine.worker",
+    "jsonschema",
+)
+"""What serving needs and compiling does not; half of the time from `up` to the first call."""
 logger = logging.getLogger("capuchin_yaml.worker")
 
 
@@ -50,6 +59,7 @@ class WorkerProcess:
         self._hurry = asyncio.Event()
         self._is_orphan = False
         self._work: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
         self._limit: asyncio.TimerHandle | None = None
         self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
@@ -82,6 +92,9 @@ class WorkerProcess:
             reply = {"event": "failed", "error": "WorkerUnavailable", "message": text}
         self._reports.write(json.dumps({**reply, "id": message["id"]}).encode() + b"\n")
         self._reports.flush()
+        if self._loading is None:
+            # Why only now: `up` waits for the answer first, and then for its server.
+            self._loading = asyncio.create_task(asyncio.to_thread(_load))
 
     async def _obey(self, message: Message) -> Message:
         match message["do"]:
@@ -109,6 +122,8 @@ class WorkerProcess:
         }
 
     async def _serve(self, message: Message) -> None:
+        if self._loading is not None:
+            await self._loading
         from capuchin_yaml.client.home import Home
         from capuchin_yaml.client.server import find_server
 
@@ -165,6 +180,11 @@ class WorkerProcess:
     def _finish(self, code: int) -> None:
         if not self._code.done():
             self._code.set_result(1 if self._is_orphan else code)
+
+
+def _load() -> None:
+    for name in _TO_SERVE:
+        importlib.import_module(name)
 
 
 def main() -> None:

@@ -189,6 +189,40 @@ def test_every_mistake_of_every_file_is_said_and_nothing_is_started(project: Pro
     assert not project.home.exists()
 
 
+def test_a_project_that_was_up_starts_its_server_while_the_agents_are_read(
+    project: Project,
+) -> None:
+    """What a restart takes is what its people wait for after a crash."""
+    with project.up() as up:
+        up.end(signal.SIGTERM)
+    module = project.packages / "capuchin_probe" / "__init__.py"
+    module.write_text("import time\nopen('importing', 'w').close()\ntime.sleep(300)\n")
+    with Up(project, ["--grace", "60s"], {}) as up:
+        wait_until((project.folder / "importing").exists)
+        wait_until(lambda: any("start-dev" in words for words in children_of(up, project).values()))
+        assert "starting the server" not in up.said
+
+        code = up.end(signal.SIGINT)
+
+    assert code == 130
+    wait_until(lambda: not children_of(up, project), lambda: str(children_of(up, project)))
+
+
+def test_a_mistake_in_a_project_that_was_up_leaves_no_server(project: Project) -> None:
+    with project.up() as up:
+        up.end(signal.SIGTERM)
+    project.agent_file.write_text("apiVersion: capuchin/v1\ntols: []\n")
+
+    ran = project.run("up")
+
+    assert ran.code == 1
+    assert "notes.yaml:2:1" in ran.err
+    wait_until(lambda: not processes_of(project.folder), lambda: str(processes_of(project.folder)))
+    project.agent_file.write_text(agent_text())
+    with project.up():
+        assert project.run("send", "notes", "hello").out == "You said hello\n"
+
+
 def test_two_files_with_one_name_are_refused(project: Project) -> None:
     (project.folder / "agents" / "second.yaml").write_text(agent_text())
 
