@@ -94,6 +94,17 @@ class Page:
             await self.call("Input.dispatchKeyEvent", **common, **down)
             await self.call("Input.dispatchKeyEvent", type="keyUp", **common)
 
+    async def press_until(self, key: str, is_true: Callable[[str], object]) -> None:
+        """Press a key that acts only after a quiet, again when it did nothing."""
+        end = time.monotonic() + PATIENCE_S
+        while not is_true(self.text):
+            assert time.monotonic() < end, f"the page shows:\n{self.text}"
+            await asyncio.sleep(0.5)
+            await self.press(key)
+            look_until = time.monotonic() + 5
+            while not is_true(self.text) and time.monotonic() < look_until:
+                await asyncio.sleep(0.05)
+
     async def until(self, is_true: Callable[[str], object]) -> None:
         """Wait until the terminal is as wanted."""
         end = time.monotonic() + PATIENCE_S
