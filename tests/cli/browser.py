@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import itertools
 import json
 import re
@@ -97,13 +98,13 @@ class Page:
     async def press_until(self, key: str, is_true: Callable[[str], object]) -> None:
         """Press a key that acts only after a quiet, again when it did nothing."""
         end = time.monotonic() + PATIENCE_S
-        while not is_true(self.text):
-            assert time.monotonic() < end, f"the page shows:\n{self.text}"
+        while True:
             await asyncio.sleep(0.5)
             await self.press(key)
-            look_until = time.monotonic() + 5
-            while not is_true(self.text) and time.monotonic() < look_until:
-                await asyncio.sleep(0.05)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(5):
+                    return await self.until(is_true)
+            assert time.monotonic() < end, f"the page shows:\n{self.text}"
 
     async def until(self, is_true: Callable[[str], object]) -> None:
         """Wait until the terminal is as wanted."""
