@@ -27,7 +27,9 @@ os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
 os.environ["XDG_CONFIG_HOME"] = os.devnull
 # Why: a run that is terminated ends its servers as one that is interrupted does.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
-# Why: a run under `nohup` would have every program of the tests ignore a closed terminal.
+# Why: a run in the background of a script would have every program ignore an interruption, and
+signal.signal(signal.SIGINT, signal.default_int_handler)
+# a run under `nohup` a closed terminal.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
