@@ -256,6 +256,15 @@ class RolledOver(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationRenamed(Event):
+    """A person gave the conversation a title."""
+
+    kind: ClassVar[str] = "conversation_renamed"
+    title: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationReopened(Event):
     """A closed conversation was opened again under its id, in a new chain of runs."""
 
@@ -312,6 +321,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     LimitReached,
     UsageRecorded,
     RolledOver,
+    ConversationRenamed,
     ConversationReopened,
     TurnEnded,
     ConversationClosed,

@@ -9,6 +9,7 @@ from typing import Any
 
 from capuchin_yaml.events import Choice, ItemEscalated, ItemKind, ItemVoted
 from capuchin_yaml.spec import ApprovalSpec, JsonValue, RuleSpec, canonical_json
+from capuchin_yaml.terminal_text import one_line
 
 CHOICES: Mapping[str, tuple[Choice, ...]] = {
     "approval": ("approve", "deny", "edit"),
@@ -17,6 +18,15 @@ CHOICES: Mapping[str, tuple[Choice, ...]] = {
     "question": (),
 }
 """What a person may answer to each kind of item."""
+
+
+def unanswerable(kind: str, conversation: str) -> str:
+    """What a person can do about an item of a kind that this release has no answer for."""
+    return (
+        f"this release has no answer for an item of kind {one_line(kind, 40)}: a newer one may; "
+        f"`capuchin cancel {conversation}` ends its turn and takes it back"
+    )
+
 
 STOPPING: tuple[Choice, ...] = ("deny", "stop")
 """Choices that let nothing happen: one person is enough, also one who asked for the call."""
@@ -66,6 +76,8 @@ class Item:
     """What the tool says that the call would do, cut at 4 KB, or why it could not say."""
     reason: str = ""
     """Why a person is asked: the policy and list, or the tool's author."""
+    rule: str = ""
+    """The rule that asks, as written and with its file and line; empty when none did."""
     requested_by: str = ""
     """Who wants this to run: the model, or the person whose edit is asked about."""
     before: str = ""
@@ -73,6 +85,8 @@ class Item:
     claimed_by: str = ""
     """Who said to be looking at it, until `claimed_until`; binds nobody."""
     claimed_until: str = ""
+    claimed_process: str = ""
+    """Where from: machine, process number and start; a process that has ended looks no more."""
     approvers: tuple[str, ...] = ()
     """Groups of the operator's config whose people may decide; none: anyone."""
     may_decide: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -86,6 +87,7 @@ def on_disk_json(compiled: Compiled) -> dict[str, JsonValue]:
         "profile": compiled.profile,
         "parts": [str(part) for part in compiled.parts],
         "problems": shown_problems(compiled),
+        "rules": list(rule_places(compiled)),
         "headline": concise(errors[0]) if errors else "",
     }
 
@@ -110,7 +112,26 @@ def on_disk_from_json(value: Mapping[str, JsonValue]) -> OnDisk:
     except ModelRejected as error:
         return OnDisk(path, None, f"error: {error}", str(error), parts=parts)
     is_stand_in = model.wanted is not None and forced_model() is None
-    return OnDisk(path, spec, problems, headline, model.name, is_stand_in, parts)
+    rules = tuple(str(place) for place in value.get("rules", ()))
+    return OnDisk(path, spec, problems, headline, model.name, is_stand_in, parts, rules)
+
+
+def rule_places(compiled: Compiled) -> tuple[str, ...]:
+    """Where each rule of an agent stands, by file and line; no path of this machine."""
+    if compiled.spec is None or compiled.document is None:
+        return ()
+    spans = [
+        compiled.document.value_span(("approval", "rules", n))
+        for n in range(len(compiled.spec.approval.rules))
+    ]
+    return tuple(f"{_shown(Path(span.path))}:{span.line}" for span in spans)
+
+
+def _shown(path: Path) -> str:
+    """A path below the folder that the program was started in, else the name alone."""
+    with contextlib.suppress(ValueError):
+        return str(path.absolute().relative_to(Path.cwd()))
+    return path.name
 
 
 def ungranted(spec: AgentSpec, path: Path, profile: str | None = None) -> str:

@@ -36,6 +36,7 @@ VERBS: Mapping[str, str] = {
     "cancel": "Cancel the running turn of a conversation.",
     "close": "End a conversation for good.",
     "reopen": "Open a closed conversation again.",
+    "rename": "Give a conversation a title.",
     "migrate": "Move an open conversation to the agent on disk.",
     "delete": "Delete a closed conversation with all its runs.",
     "pause": "Have an agent begin no new turn.",

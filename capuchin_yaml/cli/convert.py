@@ -101,7 +101,7 @@ def _tell(out: Output, path: Path, converted: Conversion, target: Path | None) -
 def _json(converted: Conversion) -> dict[str, JsonValue]:
     from capuchin_yaml.compiler.render import as_json
 
-    found = as_json(converted.compiled.diagnostics, [])["diagnostics"]
+    found = as_json(converted.compiled.diagnostics, [], {})["diagnostics"]
     return {
         "v": 1,
         "kind": converted.kind,

@@ -12,7 +12,7 @@ from capuchin_yaml.cli.line_input import Lines
 from capuchin_yaml.cli.output import ExitCode, Output
 from capuchin_yaml.errors import RequestRefused
 from capuchin_yaml.events import Choice, Event, ItemDecided, ItemOpened
-from capuchin_yaml.items import CHOICES, Item, item_from_json
+from capuchin_yaml.items import CHOICES, Item, item_from_json, unanswerable
 
 if TYPE_CHECKING:
     from capuchin_yaml.client.conversation import Conversation
@@ -103,8 +103,11 @@ async def decide(
     from capuchin_yaml.client.identity import asserted_user
 
     item = found.item
-    if choice not in CHOICES[item.kind]:
-        fitting = ", ".join(CHOICES[item.kind])
+    choices = CHOICES.get(item.kind, ())
+    if not choices:
+        raise RequestRefused(unanswerable(item.kind, item.conversation))
+    if choice not in choices:
+        fitting = ", ".join(choices)
         raise RequestRefused(f"{item.id} is an item of kind {item.kind}; answer it with: {fitting}")
     answer = await found.conversation.decide(
         item.id,

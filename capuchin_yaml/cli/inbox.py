@@ -27,9 +27,11 @@ from capuchin_yaml.cli.decide import (
     typed_word,
 )
 from capuchin_yaml.cli.durations import DURATION
+from capuchin_yaml.cli.edit import edit_command
 from capuchin_yaml.cli.floor_text import tell_floor
 from capuchin_yaml.cli.grants import list_grants, revoke_grant
-from capuchin_yaml.cli.item_text import MIN_DIGEST, arguments_json, item_json, print_item
+from capuchin_yaml.cli.item_options import digest, item
+from capuchin_yaml.cli.item_text import arguments_json, item_json, print_item
 from capuchin_yaml.cli.output import ExitCode, Ink, Output
 from capuchin_yaml.cli.reached import reached
 from capuchin_yaml.cli.talk_text import decision_text
@@ -64,27 +66,6 @@ def command() -> None:
     """
 
 
-def _digest_option(_ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    if value is None:
-        return None
-    text = value.strip().lower()
-    if len(text) < MIN_DIGEST or any(c not in "0123456789abcdef" for c in text):
-        raise click.BadParameter(
-            f"{value!r} is not {MIN_DIGEST} or more hexadecimal digits as `inbox show` prints",
-            param=param,
-        )
-    return text
-
-
-_digest = click.option(
-    "--digest",
-    metavar="D",
-    callback=_digest_option,
-    help=f"The first {MIN_DIGEST} or more characters of the digest that `show` prints.",
-)
-_item = click.argument("item", metavar="ID")
-
-
 @command.command("list")
 @options.limit(200)
 @options.as_json
@@ -110,7 +91,7 @@ async def _list(out: Output, limit: int, as_json: bool) -> ExitCode:
 
 
 @command.command("show")
-@_item
+@item
 @options.as_json
 def show_command(item: str, as_json: bool) -> ExitCode:
     """Show one item whole, and what to type to decide it."""
@@ -130,8 +111,8 @@ async def _show(out: Output, word: str, as_json: bool) -> ExitCode:
 
 
 @command.command("approve")
-@_item
-@_digest
+@item
+@digest
 @options.reason
 @click.option(
     "--args",
@@ -179,8 +160,8 @@ def approve_command(
 
 
 @command.command("deny")
-@_item
-@_digest
+@item
+@digest
 @options.reason
 @options.as_json
 def deny_command(item: str, digest: str | None, reason: str, as_json: bool) -> ExitCode:
@@ -243,6 +224,9 @@ async def _settle_approval(
         return await decide(out, found, final, reason=reason, change=change, as_json=as_json)
 
 
+command.add_command(edit_command)
+
+
 @command.command("grants")
 @click.argument("conversation", required=False, metavar="[CONVERSATION]")
 @options.limit(50)
@@ -261,9 +245,9 @@ def revoke_command(grant: str, as_json: bool) -> ExitCode:
 
 
 @command.command("answer")
-@_item
+@item
 @click.argument("choice", type=click.Choice(ANSWERS), metavar="|".join(ANSWERS))
-@_digest
+@digest
 @click.option(
     "--result",
     type=options.words,

@@ -8,7 +8,7 @@ from typing import Any
 from capuchin_yaml.cli.clock import distance, local_time
 from capuchin_yaml.cli.floor_text import floor_of
 from capuchin_yaml.cli.output import Ink, Output, Part
-from capuchin_yaml.items import Item, who_has, who_may
+from capuchin_yaml.items import Item, unanswerable, who_has, who_may
 from capuchin_yaml.spec import JsonValue, canonical_json
 
 DIGEST_SHOWN = 12
@@ -26,6 +26,8 @@ def item_lines(item: Item) -> Iterator[tuple[Part, ...]]:
         yield _field("preview" if i == 0 else "", line)
     if item.reason:
         yield _field("why", item.reason)
+    if item.rule:
+        yield _field("rule", item.rule)
     for said in floor_of(item.tool, item.alias) if item.kind == "approval" else ():
         yield _field("floor", said)
     yield _field("conversation", item.conversation)
@@ -78,6 +80,8 @@ def print_item(out: Output, item: Item, *, how_decided: str = "", to_stderr: boo
     elif not to_stderr:
         for command in decide_commands(item):
             write(*_field("to decide", command))
+        if not decide_commands(item):
+            write(*_field("to decide", unanswerable(item.kind, item.conversation)))
 
 
 def decide_commands(item: Item) -> tuple[str, ...]:
@@ -128,6 +132,7 @@ def item_json(item: Item) -> dict[str, JsonValue]:
         "injected": None if item.injected is None else dict(item.injected),
         "definition_hash": item.definition_hash,
         "reason": item.reason,
+        "rule": item.rule,
         "floor": floor_of(item.tool, item.alias) if item.kind == "approval" else [],
         "requested_by": item.requested_by,
         "approvers": list(item.approvers),

@@ -33,6 +33,8 @@ class OnDisk:
     """Whether `rehearsal` answers only because the key of the agent's own model is missing."""
     parts: tuple[Path, ...] = ()
     """Other files that the agent is made of."""
+    rule_places: tuple[str, ...] = ()
+    """Where each of its rules stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Serving:
     is_stand_in: bool = False
     problem: str = ""
     """What is wrong with the file on disk now, one line; the version here is the last good one."""
+    rule_places: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, JsonValue]:
         """What the worker needs to run it."""
@@ -52,7 +55,8 @@ class Serving:
         spec = self.spec
         if self.is_stand_in:
             spec = replace(spec, model=self.model, model_settings=ModelSettings())
-        return {"path": str(self.path), "spec": spec.to_json()}
+        rules = list(self.rule_places)
+        return {"path": str(self.path), "spec": spec.to_json(), "rules": rules}
 
     def for_others(self) -> KnownAgent:
         """What other terminals are told of it."""
@@ -111,7 +115,7 @@ def first_roster(on_disk: Sequence[OnDisk]) -> tuple[Roster, tuple[str, ...]]:
         if name in roster:
             problems.append(f"error: {same_name(name, roster[name].path, agent.path)}")
         else:
-            roster[name] = Serving(agent.path, agent.spec, agent.model, agent.is_stand_in)
+            roster[name] = _serving(agent, agent.spec)
     return roster, tuple(problems)
 
 
@@ -171,7 +175,7 @@ class _Work:
         if taken is not None:
             self.warnings.append(same_name(spec.name, taken.path, agent.path))
             return
-        new = Serving(agent.path, spec, agent.model, agent.is_stand_in)
+        new = _serving(agent, spec)
         old = self.served.get(spec.name)
         if old is None:
             self.news.append(f"{spec.name} {spec.version} is new: {policy_sentence(spec)}")
@@ -203,3 +207,7 @@ class _Work:
 def waits_for_yes(path: Path, tools: Sequence[str]) -> str:
     """Why a changed file is not served yet, in one line."""
     return f"{path}: would let {', '.join(tools)} run without asking; nobody agreed yet"
+
+
+def _serving(agent: OnDisk, spec: AgentSpec) -> Serving:
+    return Serving(agent.path, spec, agent.model, agent.is_stand_in, rule_places=agent.rule_places)

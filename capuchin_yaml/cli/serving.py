@@ -102,4 +102,5 @@ def swap(table: AgentTable, agents: Mapping[str, JsonValue]) -> None:
             table.drop(name)
     for value in agents.values():
         folder = Path(value["path"]).absolute().parent
-        table.put(ServedAgent(AgentSpec.from_json(value["spec"]), folder))
+        rules = tuple(str(place) for place in value.get("rules", ()))
+        table.put(ServedAgent(AgentSpec.from_json(value["spec"]), folder, rules))

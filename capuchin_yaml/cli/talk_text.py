@@ -10,6 +10,7 @@ from capuchin_yaml.cli.output import Colour, Ink, Output
 from capuchin_yaml.events import (
     AssistantSaid,
     ConversationClosed,
+    ConversationRenamed,
     ConversationReopened,
     DefinitionPinned,
     Event,
@@ -100,6 +101,8 @@ def _told_of_turn(event: Event) -> tuple[str, Colour, str] | None:
             by = f" by {event.by}" if event.by else ""
             detail = f": {event.detail}" if event.detail else ""
             return event.status, "red", f"{event.status}{by}{detail}"
+        case ConversationRenamed():
+            return "renamed", "bold", f"renamed by {event.by}: {event.title}"
         case ConversationReopened():
             return "opened", "bold", f"opened again by {event.by}"
         case DefinitionPinned() if event.problem:

@@ -15,7 +15,7 @@ from capuchin_yaml.cli import options
 from capuchin_yaml.cli.agents_on_disk import usual_paths
 from capuchin_yaml.cli.output import ExitCode, Ink, Output
 from capuchin_yaml.cli.verb import Verb, is_verbose, output
-from capuchin_yaml.diagnostics import Diagnostic, Severity
+from capuchin_yaml.diagnostics import Diagnostic, Edit, Severity
 from capuchin_yaml.spec import JsonValue
 
 if TYPE_CHECKING:
@@ -63,6 +63,9 @@ def command(
     if not files:
         out.fail(f"no agent files in {', '.join(str(path) for path in find)}")
         return ExitCode.REFUSED
+    for path in find:
+        if path.is_dir() and not any(path in (file, *file.parents) for file in files):
+            out.warn(f"no agent files in {path}")
     if diff:
         return _show_repairs(out, files)
     if fix:
@@ -157,6 +160,7 @@ def _print(
         {path: text for c in compiled for path, text in c.sources.items()},
         chosen,
         files=[str(c.path) for c in compiled],
+        edits=_edits(compiled) if chosen in ("json", "sarif") else {},
         colour=out.paints_answer,
     )
     if chosen == "json":
@@ -170,6 +174,19 @@ def _print(
         if is_verbose():
             _print_policies(out, compiled)
         _tell_sum(out, compiled, diagnostics)
+
+
+def _edits(compiled: Sequence[Compiled]) -> dict[Diagnostic, tuple[Edit, ...]]:
+    """What --fix would write, by what it repairs."""
+    from capuchin_yaml.compiler.fix import certain_edits
+    from capuchin_yaml.compiler.load import read_bytes
+
+    found: dict[Diagnostic, tuple[Edit, ...]] = {}
+    for path in [c.path for c in compiled if c.diagnostics]:
+        # What cannot be read has been reported.
+        with contextlib.suppress(OSError, ValueError):
+            found.update(certain_edits(read_bytes(path), path))
+    return found
 
 
 def _print_policies(out: Output, compiled: Sequence[Compiled]) -> None:

@@ -13,7 +13,7 @@ import click
 
 from capuchin_yaml.cli import options
 from capuchin_yaml.cli.agents_file import told_to_others
-from capuchin_yaml.cli.agents_on_disk import compile_agents, shown_problems, ungranted
+from capuchin_yaml.cli.agents_on_disk import compile_agents, rule_places, shown_problems, ungranted
 from capuchin_yaml.cli.answering_model import FORCED, answering_model
 from capuchin_yaml.cli.durations import DURATION
 from capuchin_yaml.cli.logs import drop_old_worker_logs
@@ -81,7 +81,9 @@ def _roster(
         out.tell_rendered(shown_problems(one))
     if any(one.spec is None for one in compiled):
         return None
-    roster, problems = first_roster([OnDisk(one.path, one.spec) for one in compiled])
+    roster, problems = first_roster(
+        [OnDisk(one.path, one.spec, rule_places=rule_places(one)) for one in compiled]
+    )
     chosen = {one.path: one.profile for one in compiled}
     wants = [ungranted(s.spec, s.path, chosen[s.path]) for s in roster.values()]
     problems = (*problems, *(f"error: {want}" for want in wants if want))

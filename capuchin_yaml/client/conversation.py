@@ -21,6 +21,7 @@ from capuchin_yaml.client.answers import (
     SendAnswer,
     state_from_json,
 )
+from capuchin_yaml.client.claimant import this_process
 from capuchin_yaml.client.deletion import delete_conversation
 from capuchin_yaml.client.diagnosis import describe, held_up
 from capuchin_yaml.client.ids import agent_of, short_id
@@ -170,6 +171,7 @@ class Conversation:
         request = contract.Claim(
             **envelope(self._link, self.id, "l", by),
             item=checked_text("the item's id", item_id, _ITEM_BYTES),
+            process=this_process(),
         )
         return bool((await deliver(self._link, contract.CLAIM, request))["accepted"])
 
@@ -203,6 +205,16 @@ class Conversation:
         reason = checked_text("the reason", reason, contract.MAX_REASON_BYTES, may_be_blank=True)
         request = contract.Close(**envelope(self._link, self.id, "x", by), reason=reason)
         await deliver(self._link, contract.CLOSE, request)
+
+    async def rename(self, title: str, *, by: str) -> str:
+        """Give the conversation a title, and return it as it is kept: one line, no blanks around.
+
+        Raises:
+            As `send`; RequestRefused also when it has ended.
+        """
+        told = checked_text("the title", " ".join(title.split()), contract.MAX_TITLE_BYTES)
+        request = contract.Rename(**envelope(self._link, self.id, "n", by), title=told)
+        return str((await deliver(self._link, contract.RENAME, request))["title"])
 
     async def migrate(self, *, by: str) -> MigrateAnswer:
         """Take the agent as it is on the worker's disk, from the next turn on.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from capuchin_yaml.compiler.bind_model import model_places
@@ -10,22 +9,10 @@ from capuchin_yaml.compiler.bind_tools import ToolUses
 from capuchin_yaml.compiler.document import Node, Path
 from capuchin_yaml.compiler.nearest import nearest
 from capuchin_yaml.compiler.reading import Reading
+from capuchin_yaml.compiler.secret_text import looks_secret, may_hold_secrets
 from capuchin_yaml.compiler.wording import shown
 from capuchin_yaml.policy.gating import answers, rules_about
 from capuchin_yaml.spec import AgentSpec, ToolSpec
-
-_SECRET = re.compile(
-    r"""\b(?:sk-(?:ant-|proj-)?[A-Za-z0-9_-]{16,}     # keys of model providers
-      |gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}
-      |xox[abprs]-[\w-]{10,}
-      |A(?:KIA|SIA)[A-Z0-9]{16}|AIza[\w-]{30,})
-    |-----BEGIN\ [A-Z ]*PRIVATE\ KEY-----
-    |\b[a-z][a-z0-9+.-]*://[^\s/:@]+:(?![<$*{])[^\s/@]{3,}@""",
-    re.VERBOSE,
-)
-_MAYBE_SECRET = re.compile(
-    r"sk-|gh[pousr]_|github_pat|glpat-|xox[abprs]-|AKIA|ASIA|AIza|PRIVATE|://|\\"
-)
 
 
 def advise(reading: Reading, spec: AgentSpec | None, uses: ToolUses) -> None:
@@ -33,9 +20,9 @@ def advise(reading: Reading, spec: AgentSpec | None, uses: ToolUses) -> None:
     for model, where in model_places(reading):
         _unknown_model(reading, model, where)
     # Why first: looking at each text alone takes ten times as long, and few files hold a secret.
-    suspicious = _MAYBE_SECRET.search(reading.document.written)
+    suspicious = may_hold_secrets(reading.document.written)
     for node in _scalars(reading.document.root) if suspicious else ():
-        if isinstance(node.value, str) and _SECRET.search(node.text):
+        if isinstance(node.value, str) and looks_secret(node.text):
             reading.warning(
                 "secret-literal",
                 "this looks like a secret, and whoever reads the file has it",

@@ -102,7 +102,7 @@ def _check(
     injected: tuple[str, ...],
 ) -> None:
     # Why: Jinja takes 60 ms to import, and most prompts hold no template.
-    from capuchin_yaml.compiler.template import check_template, render_problem
+    from capuchin_yaml.compiler.template import check_template, render_problems
 
     names = _known_names(reading, variables)
     checked = check_template(text, names)
@@ -116,28 +116,26 @@ def _check(
     # A misspelt name is one mistake, not two.
     if checked.parsed and not any(p.id == "undefined-variable" for p in checked.problems):
         _report_unused(reading, variables, checked.used)
-    if checked.problems:
-        return
     if names != frozenset(variables):
         # Some variable cannot be read, so there is nothing to fill in for it.
         return
     values, complete = _sample(variables)
-    shows_rendered = render_problem(text, values)
-    if shows_rendered is None:
-        return
-    if not complete and shows_rendered.id not in ("template-escape", "template-too-large"):
-        # It may come from the values made up here.
-        return
-    where = (
-        _where(reading)
-        if shows_rendered.start == shows_rendered.end
-        else positions.span(shows_rendered.start, shows_rendered.end)
-    )
-    name = text[shows_rendered.start : shows_rendered.end]
-    help_ = shows_rendered.help
-    if shows_rendered.id == "undefined-variable" and name in variables:
-        help_ = f"it may be left out: write {{{{ {name} | default('…') }}}}, or give it a default"
-    reading.error(shows_rendered.id, shows_rendered.message, where, help_)
+    for problem in render_problems(text, values, tuple(p.start for p in checked.problems)):
+        if not complete and problem.id not in ("template-escape", "template-too-large"):
+            # It may come from the values made up here.
+            continue
+        where = (
+            _where(reading)
+            if problem.start == problem.end
+            else positions.span(problem.start, problem.end)
+        )
+        name = text[problem.start : problem.end]
+        help_ = problem.help
+        if problem.id == "undefined-variable" and name in variables:
+            help_ = (
+                f"it may be left out: write {{{{ {name} | default('…') }}}}, or give it a default"
+            )
+        reading.error(problem.id, problem.message, where, help_)
 
 
 def _known_names(reading: Reading, variables: Mapping[str, VariableSpec]) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from capuchin_yaml.compiler.bind_terms import check_terms, needless_terms, read_terms
 from capuchin_yaml.compiler.bind_tools import ToolUse, ToolUses
@@ -68,19 +69,13 @@ class _RuleBinder:
         else:
             needless_terms(self._reading, path, then)
         self.rules.append(
-            RuleSpec(
+            replace(
+                terms,
                 then=then,
                 tool=name,
                 when=when,
                 reason=self._reading.text((*path, "reason")) or "",
                 runs=runs if runs != when else None,
-                approvers=terms.approvers,
-                quorum=terms.quorum,
-                exclude_requester=terms.exclude_requester,
-                timeout_s=terms.timeout_s,
-                on_timeout=terms.on_timeout,
-                escalate_to=terms.escalate_to,
-                remind_s=terms.remind_s,
             )
         )
         self._constants.append(constant)
@@ -186,6 +181,7 @@ class _RuleBinder:
                     node.span,
                     "remove the rule, or correct its condition",
                 )
+                return node.value, checked.runs, False
         return node.value, checked.runs, checked.constant
 
     def _about(

@@ -7,12 +7,11 @@ starts, and where it does not, nobody can approve.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from capuchin_yaml.compiler.document import Path
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.wording import place_name
-from capuchin_yaml.spec import OnTimeout
+from capuchin_yaml.spec import OnTimeout, RuleSpec
 
 BLOCK: Path = ("approval",)
 TERMS = (
@@ -33,21 +32,11 @@ _ON_TIMEOUT: Mapping[str, OnTimeout] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What one place says; None where it says nothing."""
+def read_terms(reading: Reading, path: Path) -> RuleSpec:
+    """The terms at the block `path`, each by itself and None where it says nothing.
 
-    approvers: str | None = None
-    quorum: int | None = None
-    exclude_requester: bool | None = None
-    timeout_s: float | None = None
-    on_timeout: OnTimeout | None = None
-    escalate_to: str | None = None
-    remind_s: float | None = None
-
-
-def read_terms(reading: Reading, path: Path) -> Terms:
-    """The terms at the block `path`, each by itself."""
+    They come as those of a rule that asks, of which they are a part.
+    """
     exclude = reading.node((*path, "exclude_requester"))
     quorum = reading.node((*path, "quorum"))
     remind_s = reading.duration_s((*path, "remind"))
@@ -58,7 +47,8 @@ def read_terms(reading: Reading, path: Path) -> Terms:
             (*path, "remind"),
             "write remind: 4h",
         )
-    return Terms(
+    return RuleSpec(
+        then="ask",
         approvers=reading.text((*path, "approvers")),
         quorum=reading.whole((*path, "quorum"), 1) if quorum is not None else None,
         exclude_requester=exclude.value is True if exclude is not None else None,
@@ -69,7 +59,7 @@ def read_terms(reading: Reading, path: Path) -> Terms:
     )
 
 
-def check_terms(reading: Reading, path: Path, terms: Terms) -> None:
+def check_terms(reading: Reading, path: Path, terms: RuleSpec) -> None:
     """Report what cannot be carried out, or never happens; a rule adds to what `approval` says."""
     places = (path,) if path == BLOCK else (path, BLOCK)
     has_timeout = any("timeout" in _keys(reading, place) for place in places)

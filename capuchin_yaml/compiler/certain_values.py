@@ -36,7 +36,7 @@ def certain_value(path: Path, node: Node, schema: Mapping[str, JsonValue]) -> st
     if title == "duration":
         return _duration(node.text)
     if title == "amount":
-        return _amount(node.text)
+        return _amount(node)
     if title == "Currency":
         return node.text.upper() if re.fullmatch("[A-Za-z]{3}", node.text) else None
     if title == "Agent name" and isinstance(node.value, str):
@@ -62,8 +62,10 @@ def _duration(text: str) -> str | None:
     return f"{count * 24}h" if unit == "d" else f"{count}{unit}"
 
 
-def _amount(text: str) -> str | None:
-    if _SCIENTIFIC.fullmatch(text) is None:
+def _amount(node: Node) -> str | None:
+    text = node.text
+    is_float = isinstance(node.value, float) and _NUMBER.fullmatch(text) is not None
+    if not is_float and _SCIENTIFIC.fullmatch(text) is None:
         return None
     plain = f"{Decimal(text):f}"
     try:

@@ -1,7 +1,7 @@
 """Document -> diagnostics of the agent schema, in the words of the file.
 
-schemas/agent.v1.schema.json says what is right; this module only finds the place of each of its
-complaints, says what was found and what to type instead.
+schemas/agent.v1.schema.json says what is right; this module finds the place of each of its
+complaints, and `complaints` says what was found there and what to type instead.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from capuchin_yaml.compiler.certain_values import certain_value
+from capuchin_yaml.compiler.complaints import Complaints
 from capuchin_yaml.compiler.document import Document, Node, Path
-from capuchin_yaml.compiler.repairs import empty_repair, repair_for
 from capuchin_yaml.compiler.schemas import (
     agent_schema,
     careful_validator,
@@ -21,27 +20,10 @@ from capuchin_yaml.compiler.schemas import (
     quick_validator,
 )
 from capuchin_yaml.compiler.unknown_keys import Schema, unknown_key
-from capuchin_yaml.compiler.wording import either, expected, found, place_name, shown
-from capuchin_yaml.compiler.words import LATER_VALUES
-from capuchin_yaml.diagnostics import Annotation, Diagnostic, Edit, Severity, Span
+from capuchin_yaml.compiler.wording import expected, found, place_name, shown
+from capuchin_yaml.diagnostics import Diagnostic, Severity
 from capuchin_yaml.policy.needs import variable_of
 from capuchin_yaml.spec import JsonValue
-
-_BAD_IDS: Mapping[str, str] = {
-    "duration": "bad-duration",
-    "amount": "bad-amount",
-    "Currency": "bad-currency",
-    "Agent name": "bad-name",
-    "Alias": "bad-name",
-    "name": "bad-name",
-    "range of versions": "bad-range",
-    "tool reference": "bad-tool-name",
-    "tool or alias": "bad-tool-name",
-    "Model name": "bad-model",
-    "address": "bad-address",
-    "variable of the environment": "bad-name",
-}
-
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
@@ -118,18 +100,16 @@ class _Checker:
         """`agent`, or what a package's config belongs to."""
         self._base = path
         self._skipped: list[Path] = []
-        self._found: list[Diagnostic] = []
+        self._complaints = Complaints(document, schema, path)
         self._bad_paths: set[Path] = set()
         self._wrong_types: set[Path] = set()
         self._variables: set[Path] = set()
         """Where `{env: NAME}` stands for a text."""
-        self._explained: set[tuple[Path, str]] = set()
-        """Missing keys that an unknown key of the same map stands for."""
 
     def run(self) -> Checked:
         node = self._document.node(self._base)
         assert node is not None
-        if not self._base and not self._found and self._is_right(node):
+        if not self._base and not self._complaints.found and self._is_right(node):
             return Checked()
         from referencing import Registry
 
@@ -147,7 +127,7 @@ class _Checker:
             self._unknown_keys_first(error)
         for error in errors:
             self._translate(error)
-        return Checked(tuple(self._found), frozenset(self._bad_paths))
+        return Checked(tuple(self._complaints.found), frozenset(self._bad_paths))
 
     def _is_right(self, node: Node) -> bool:
         """Whether one of our own schemas has nothing to say, which is quick to find out."""
@@ -186,9 +166,9 @@ class _Checker:
         self._bad_paths.add(path)
         if in_config:
             message = f"{shown(name)} is no name of a variable of the environment"
-            self._report("bad-name", message, node.entries["env"].node.span)
+            self._complaints.report("bad-name", message, node.entries["env"].node.span)
         else:
-            self._report(
+            self._complaints.report(
                 "needless-key",
                 f"{place_name(path)} takes no value from the environment",
                 node.span,
@@ -214,18 +194,20 @@ class _Checker:
         renames = [unknown.rename for unknown in explained.values()]
         for key, unknown in explained.items():
             if unknown.stands_for is not None:
-                self._explained.add((path, unknown.stands_for))
+                self._complaints.explained.add((path, unknown.stands_for))
             # Two keys that mean one, or one that is there already, are for a person to sort out.
             is_free = unknown.rename not in parent.entries and renames.count(unknown.rename) == 1
             fix = unknown.rename if is_free else None
-            self._report(unknown.id, unknown.message, parent.entries[key].key, unknown.help, fix)
+            self._complaints.report(
+                unknown.id, unknown.message, parent.entries[key].key, unknown.help, fix
+            )
 
     def _translate(self, error: Any) -> None:
         path = self._path(error)
         if self._passed_over(error) or error.validator == "additionalProperties":
             return
         if path in self._variables:
-            self._not_text(error, path)
+            self._complaints.not_text(error, path)
             return
         node = self._document.node(path)
         if node is None or node.broken:
@@ -233,7 +215,7 @@ class _Checker:
             return
         if node.kind == "map" and isinstance(error.instance, str):
             # `propertyNames` reports its inner keyword, with the name as the instance.
-            self._bad_property_name(error, path, node)
+            self._complaints.property_name(error, path, node)
             return
         if error.validator == "anyOf":
             self._any_of(error, path, node)
@@ -243,13 +225,11 @@ class _Checker:
         if error.validator != "type" and path in self._wrong_types:
             return
         if error.validator == "type":
-            self._wrong_type(expected(error.schema, self._schema), path, node, error.schema)
+            self._complaints.wrong_type(
+                expected(error.schema, self._schema), path, node, error.schema
+            )
             return
-        handler = getattr(self, f"_on_{error.validator}", None)
-        if handler is not None:
-            handler(error, path, node)
-        else:
-            self._report("bad-value", f"{place_name(path)}: {shown(error.message)}", node.span)
+        self._complaints.keyword(error, path, node)
 
     def _any_of(self, error: Any, path: Path, node: Node) -> None:
         """Report what the branch of the found kind says; only without one, the choice itself."""
@@ -262,204 +242,7 @@ class _Checker:
                     self._translate(inner)
                 return
         self._bad_paths.add(path)
-        self._wrong_type(expected(error.schema, self._schema), path, node, error.schema)
-
-    def _not_text(self, error: Any, path: Path) -> None:
-        """What is wrong with a place for a variable: only that it takes no text at all."""
-        probe = {**error.schema, "$defs": self._schema.get("$defs", {})}
-        probe = {k: v for k, v in probe.items() if k in ("type", "anyOf", "oneOf", "$ref", "$defs")}
-        if not careful_validator()(probe).is_valid("text"):
-            self._report(
-                "wrong-type",
-                f"{place_name(path)} must be {expected(error.schema, self._schema)}, "
-                "and a value from the environment is text",
-                self._document.value_span(path),
-            )
-
-    def _wrong_type(
-        self, wanted: str, path: Path, node: Node, schema: Mapping[str, JsonValue]
-    ) -> None:
-        name = place_name(path)
-        if node.kind == "scalar" and node.value is None:
-            self._report(
-                "empty-value",
-                f"{name} is empty, expected {wanted}",
-                self._document.key_span(path),
-                empty_repair(path),
-            )
-            return
-        self._report(
-            "wrong-type",
-            f"{name} must be {wanted}, found {found(node)}",
-            node.span,
-            repair_for(path, node, schema),
-            certain_value(path, node, schema),
-        )
-
-    def _on_required(self, error: Any, path: Path, node: Node) -> None:
-        match = re.match(r"'(.*)' is a required property", error.message)
-        key = match.group(1) if match else ""
-        if (path, key) in self._explained:
-            return
-        if path[len(self._base) :] == ("approval",):
-            self._list_missing(path, node.entries["policy"].node)
-            return
-        if path == ("budget",):
-            self._report(
-                "missing-key",
-                "budget has neither max_usd nor max_tokens",
-                self._map_start(path, node),
-                'add max_usd: "2.00"',
-            )
-            return
-        reason = ""
-        if path == ("price",):
-            kind = node.entries.get("type")
-            reason = f", which {kind.node.text} needs" if kind is not None else ""
-        example = repair_for((*path, key), node, {}, missing=True)
-        self._report(
-            "missing-key",
-            f"{place_name(path)} has no {shown(key)}{reason}",
-            self._map_start(path, node),
-            example,
-        )
-
-    def _on_dependentRequired(self, _error: Any, path: Path, node: Node) -> None:
-        self._report(
-            "missing-key",
-            f"{place_name(path)} has a list of tools but no policy that takes it",
-            node.entries["tools"].key,
-            "add policy: allowlist, or policy: denylist",
-        )
-
-    def _on_enum(self, error: Any, path: Path, node: Node) -> None:
-        dotted = ".".join(str(step) for step in path)
-        if path == ("approval",) and node.text in ("allowlist", "denylist"):
-            self._list_missing(path, node)
-        elif node.text in LATER_VALUES.get(dotted, frozenset()):
-            self._report(
-                "later-key",
-                f"this version does not carry out {place_name(path)}: {node.text} yet",
-                node.span,
-                f"use {either([str(value) for value in error.schema['enum']])}",
-            )
-        else:
-            wanted = either([str(value) for value in error.schema["enum"]])
-            self._report(
-                "unknown-value",
-                f"{place_name(path)} must be {wanted}, found {found(node)}",
-                node.span,
-                repair_for(path, node, error.schema),
-                certain_value(path, node, error.schema),
-            )
-
-    def _list_missing(self, path: Path, policy: Node) -> None:
-        self._report(
-            "list-missing",
-            f"the policy {policy.text} needs a list of tools and has none",
-            policy.span,
-            f"approval: {{policy: {policy.text}, tools: [package.tool]}}",
-        )
-
-    def _on_pattern(self, error: Any, path: Path, node: Node) -> None:
-        title = str(error.schema.get("title", ""))
-        if not node.text:
-            self._report("empty-value", f"{place_name(path)} is empty", node.span)
-            return
-        self._report(
-            _BAD_IDS.get(title, "bad-value"),
-            f"{place_name(path)} must be {expected(error.schema, self._schema)}, "
-            f"found {found(node)}",
-            node.span,
-            repair_for(path, node, error.schema),
-            certain_value(path, node, error.schema),
-        )
-
-    def _bad_property_name(self, error: Any, path: Path, node: Node) -> None:
-        entry = node.entries.get(str(error.instance))
-        self._report(
-            "bad-name",
-            f"{shown(str(error.instance))} is not a name for {place_name(path)}: "
-            "a letter or '_', then letters, digits and '_'",
-            entry.key if entry is not None else node.span,
-        )
-
-    def _on_minimum(self, error: Any, path: Path, node: Node) -> None:
-        id_ = "bad-amount" if error.schema.get("title") == "amount" else "out-of-range"
-        self._report(
-            id_,
-            f"{place_name(path)} must be at least {error.validator_value}, found {found(node)}",
-            node.span,
-        )
-
-    def _on_maximum(self, error: Any, path: Path, node: Node) -> None:
-        self._report(
-            "out-of-range",
-            f"{place_name(path)} must be at most {error.validator_value}, found {found(node)}",
-            node.span,
-        )
-
-    def _on_minLength(self, _error: Any, path: Path, node: Node) -> None:
-        id_ = "empty-prompt" if path == ("prompt",) else "empty-value"
-        self._report(id_, f"{place_name(path)} is empty", self._document.key_span(path))
-
-    def _on_maxLength(self, error: Any, path: Path, node: Node) -> None:
-        self._report(
-            "too-long",
-            f"{place_name(path)} has {len(node.text)} characters, "
-            f"at most {error.validator_value} are kept",
-            self._document.key_span(path),
-        )
-
-    def _on_minItems(self, _error: Any, path: Path, node: Node) -> None:
-        self._report("empty-value", f"{place_name(path)} is an empty list", node.span)
-
-    def _on_minProperties(self, _error: Any, path: Path, node: Node) -> None:
-        help_ = "approval: all" if path == ("approval",) else None
-        self._report("empty-value", f"{place_name(path)} is an empty map", node.span, help_)
-
-    def _on_maxItems(self, error: Any, path: Path, node: Node) -> None:
-        self._report(
-            "out-of-range",
-            f"{place_name(path)} has {len(node.items)} entries, at most {error.validator_value}",
-            node.span,
-        )
-
-    def _on_uniqueItems(self, _error: Any, path: Path, node: Node) -> None:
-        for i, item in enumerate(node.items):
-            first = next((other for other in node.items[:i] if other.value == item.value), None)
-            if first is not None:
-                self._found.append(
-                    Diagnostic(
-                        "listed-twice",
-                        Severity.ERROR,
-                        f"{place_name(path)} names {shown(item.text)} twice",
-                        item.span,
-                        "keep one of them",
-                        (Annotation(first.span, "first here"),),
-                    )
-                )
-
-    def _on_not(self, _error: Any, path: Path, _node: Node) -> None:
-        """A key that another value of the same map rules out."""
-        owner = self._document.node(path[:-1])
-        assert owner is not None
-        decider = owner.entries.get("policy") or owner.entries.get("type")
-        value = decider.node.text if decider is not None else "it"
-        if path[0] == "approval":
-            message = f"the policy {value} takes no list of tools"
-            help_: str | None = "remove the list, or write policy: allowlist or policy: denylist"
-        else:
-            message = f"{place_name(path[:-1])} is {value} and takes no {shown(str(path[-1]))}"
-            per = "per_token" if path[-1] in ("input", "output", "unit") else "per_call"
-            help_ = f"remove the line, or write type: {per}"
-        self._report("needless-key", message, self._document.key_span(path), help_)
-
-    def _map_start(self, path: Path, node: Node) -> Span:
-        if path and isinstance(path[-1], str):
-            return self._document.key_span(path)
-        first = next(iter(node.entries.values()), None)
-        return first.key if first is not None else node.span
+        self._complaints.wrong_type(expected(error.schema, self._schema), path, node, error.schema)
 
     def _path(self, error: Any) -> Path:
         return (*self._base, *error.absolute_path)
@@ -480,17 +263,6 @@ class _Checker:
             and not list(other.relative_path)
             for other in parent.context
         )
-
-    def _report(
-        self,
-        id_: str,
-        message: str,
-        span: Span,
-        help_: str | None = None,
-        fix: str | None = None,
-    ) -> None:
-        edit = Edit(span, fix) if fix is not None else None
-        self._found.append(Diagnostic(id_, Severity.ERROR, message, span, help_, fix=edit))
 
 
 def _is_key_of_a_model(path: Path) -> bool:

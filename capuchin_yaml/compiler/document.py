@@ -149,8 +149,13 @@ def read_document(path: str, data: bytes) -> Document:
         return Document(source, None, tuple(problems))
     builder = _Builder(source, problems)
     root = builder.build()
-    if builder.has_tabs and root is not None:
-        problems.extend(tab_diagnostics(source, builder.scalar_ranges))
+    if builder.has_tabs:
+        # Behind the last text that was read, a tab may belong to one that never ends.
+        read = max((end for _, end in builder.scalar_ranges), default=0)
+        end = read if root is None else len(source.text)
+        known = {problem.span for problem in problems}
+        tabs = tab_diagnostics(source, builder.scalar_ranges, end)
+        problems.extend([tab for tab in tabs if tab.span not in known])
     return Document(source, root, tuple(problems))
 
 
@@ -431,7 +436,12 @@ class _Builder:
                 'put the whole value in quotes ("{{ … }}") or in a | block',
             )
             return
-        self._report("complex-key", f"a key must be text, found a {key.kind}", key.span)
+        self._report(
+            "complex-key",
+            f"a key must be text, found a {key.kind}",
+            key.span,
+            "write the key as text, in quotes where it holds brackets or braces",
+        )
 
     def _report_tag(self, event: Any) -> None:
         # The event holds the tag resolved and starts at an anchor when that comes first.

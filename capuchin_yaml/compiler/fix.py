@@ -88,6 +88,26 @@ def repaired(data: bytes, path: Path, registry: ToolSource | None = None) -> Rep
     return Repaired(data, tuple(done), compiled)
 
 
+def certain_edits(
+    data: bytes, path: Path, registry: ToolSource | None = None
+) -> dict[Diagnostic, tuple[Edit, ...]]:
+    """The edits that `repaired` begins with, by what they repair; all fit the file as it is.
+
+    What broken YAML hides has none until that is repaired, nor has another encoding than UTF-8.
+    """
+    data = _as_plain_utf8(data, path, [])
+    compiled = compile_bytes(data, path, registry)
+    chosen = _chosen(compiled, set())
+
+    def work(attempt: Sequence[_Repair]) -> bool:
+        then = compile_bytes(_edited(data, attempt), path, registry)
+        return all(_worked(one, attempt, compiled, then) for one in attempt)
+
+    if chosen and not work(chosen):
+        chosen = [one for one in chosen if len(chosen) > 1 and work([one])]
+    return {one.diagnostic: one.edits for one in chosen}
+
+
 def _as_plain_utf8(data: bytes, path: Path, done: list[Diagnostic]) -> bytes:
     mark, encoding = next((e for e in _ENCODINGS if data.startswith(e[0])), (b"", ""))
     if not mark or len(data) > MAX_FILE_BYTES:

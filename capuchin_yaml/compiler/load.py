@@ -144,8 +144,11 @@ class _Compiling:
             with_it: list[Diagnostic] = []
             spec = self._spec(document, with_it)
             patch = whole.patches[name]
+            said = {(d.id, d.span, d.message) for d in found}
             for diagnostic in with_it:
-                if diagnostic not in found and not _is_inside(diagnostic.span, patch):
+                if (diagnostic.id, diagnostic.span, diagnostic.message) in said:
+                    continue
+                if not _is_inside(diagnostic.span, patch):
                     message = f"{diagnostic.message} (with the profile {name})"
                     diagnostic = replace(diagnostic, message=message)
                 found.append(diagnostic)

@@ -13,9 +13,12 @@ from urllib.parse import quote
 
 from capuchin_yaml import __version__
 from capuchin_yaml.compiler.excerpt import excerpt
-from capuchin_yaml.diagnostics import Diagnostic, Severity, Span
+from capuchin_yaml.diagnostics import Diagnostic, Edit, Severity, Span
 from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.terminal_text import visible
+
+Edits: TypeAlias = Mapping[Diagnostic, Sequence[Edit]]
+"""What repairs a diagnostic for certain, for those that have a repair."""
 
 Format: TypeAlias = Literal["full", "concise", "json", "sarif", "github"]
 FORMATS: tuple[Format, ...] = ("full", "concise", "json", "sarif", "github")
@@ -29,12 +32,13 @@ def report(
     format_: Format,
     *,
     files: Sequence[str] = (),
+    edits: Edits | None = None,
     colour: bool = False,
 ) -> str:
     """All diagnostics in one format, ending in a line break unless there is nothing to say.
 
     `sources` holds the text of each file by path, for excerpts; `files` is every file that was
-    looked at, for the formats that list them.
+    looked at, for the formats that list them; `edits` are for the formats of programs.
     """
     match format_:
         case "full":
@@ -45,9 +49,9 @@ def report(
         case "github":
             return "".join(f"{github(d)}\n" for d in diagnostics)
         case "json":
-            return _dump(as_json(diagnostics, files))
+            return _dump(as_json(diagnostics, files, edits or {}))
         case "sarif":
-            return _dump(as_sarif(diagnostics))
+            return _dump(as_sarif(diagnostics, edits or {}))
         case _:
             assert_never(format_)
 
@@ -104,7 +108,9 @@ def github(diagnostic: Diagnostic) -> str:
     return f"::{kind} {written}::{_data(_with_help(diagnostic))}"
 
 
-def as_json(diagnostics: Sequence[Diagnostic], files: Sequence[str]) -> dict[str, JsonValue]:
+def as_json(
+    diagnostics: Sequence[Diagnostic], files: Sequence[str], edits: Edits
+) -> dict[str, JsonValue]:
     """The object of `validate --format json`."""
     return {
         "v": 1,
@@ -119,13 +125,14 @@ def as_json(diagnostics: Sequence[Diagnostic], files: Sequence[str]) -> dict[str
                 "annotations": [
                     {**_place(a.span), "message": visible(a.message)} for a in d.annotations
                 ],
+                "edits": [{**_place(e.span), "text": e.text} for e in edits.get(d, ())],
             }
             for d in diagnostics
         ],
     }
 
 
-def as_sarif(diagnostics: Sequence[Diagnostic]) -> dict[str, JsonValue]:
+def as_sarif(diagnostics: Sequence[Diagnostic], edits: Edits) -> dict[str, JsonValue]:
     """A SARIF 2.1.0 log with one run."""
     ids = sorted({d.id for d in diagnostics})
     return {
@@ -141,13 +148,15 @@ def as_sarif(diagnostics: Sequence[Diagnostic]) -> dict[str, JsonValue]:
                     }
                 },
                 "columnKind": "unicodeCodePoints",
-                "results": [_sarif_result(d, ids) for d in diagnostics],
+                "results": [_sarif_result(d, ids, edits.get(d, ())) for d in diagnostics],
             }
         ],
     }
 
 
-def _sarif_result(diagnostic: Diagnostic, ids: Sequence[str]) -> dict[str, JsonValue]:
+def _sarif_result(
+    diagnostic: Diagnostic, ids: Sequence[str], edits: Sequence[Edit]
+) -> dict[str, JsonValue]:
     result: dict[str, JsonValue] = {
         "ruleId": diagnostic.id,
         "ruleIndex": ids.index(diagnostic.id),
@@ -164,21 +173,44 @@ def _sarif_result(diagnostic: Diagnostic, ids: Sequence[str]) -> dict[str, JsonV
             }
             for i, annotation in enumerate(diagnostic.annotations, start=1)
         ]
+    if edits:
+        # Why one change: nothing but the agent's own file is ever repaired.
+        result["fixes"] = [
+            {
+                "description": {"text": visible(diagnostic.help or diagnostic.message)},
+                "artifactChanges": [
+                    {
+                        "artifactLocation": _sarif_file(edits[0].span),
+                        "replacements": [
+                            {
+                                "deletedRegion": _sarif_region(edit.span),
+                                "insertedContent": {"text": edit.text},
+                            }
+                            for edit in edits
+                        ],
+                    }
+                ],
+            }
+        ]
     return result
 
 
 def _sarif_place(span: Span) -> dict[str, JsonValue]:
+    return {"artifactLocation": _sarif_file(span), "region": _sarif_region(span)}
+
+
+def _sarif_file(span: Span) -> dict[str, JsonValue]:
     path = PurePath(span.path)
+    uri = path.as_uri() if path.is_absolute() else quote(path.as_posix(), errors="replace")
+    return {"uri": uri}
+
+
+def _sarif_region(span: Span) -> dict[str, JsonValue]:
     return {
-        "artifactLocation": {
-            "uri": path.as_uri() if path.is_absolute() else quote(path.as_posix(), errors="replace")
-        },
-        "region": {
-            "startLine": span.line,
-            "startColumn": span.column,
-            "endLine": span.end_line,
-            "endColumn": span.end_column,
-        },
+        "startLine": span.line,
+        "startColumn": span.column,
+        "endLine": span.end_line,
+        "endColumn": span.end_column,
     }
 
 

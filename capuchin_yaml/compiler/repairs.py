@@ -65,9 +65,8 @@ def repair_for(
         return amount_repair(node.text, with_currency=path[0] != "budget")
     if "enum" in schema:
         return _enum_repair(str(key), node, schema)
-    if title == "Agent name":
-        slug = re.sub(r"[^a-z0-9_-]+", "-", node.text.casefold()).strip("-_")[:63]
-        return f"name: {slug}" if slug else None
+    if title in ("Agent name", "Alias", "tool reference"):
+        return _name_repair(title, node.text)
     if title == "Currency" and re.fullmatch(r"[A-Za-z]{3}", node.text):
         return f"currency: {node.text.upper()}"
     if title == "Currency" and node.text in _SIGNS:
@@ -77,6 +76,16 @@ def repair_for(
     if len(path) == 2 and path[0] == "variables" and node.kind == "scalar":
         return _variable_repair(str(key), node)
     return _type_repair(key, node, schema)
+
+
+def _name_repair(title: str, text: str) -> str | None:
+    if title == "tool reference":
+        return "write package.tool, such as billing.lookup_order"
+    if title == "Alias":
+        alias = re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")[:64]
+        return f"as: {alias}" if alias else None
+    slug = re.sub(r"[^a-z0-9_-]+", "-", text.casefold()).strip("-_")[:63]
+    return f"name: {slug}" if slug else None
 
 
 def _variable_repair(name: str, node: Node) -> str:

@@ -54,14 +54,19 @@ def explain_syntax_error(source: SourceText, error: yaml.MarkedYAMLError) -> Dia
 
 
 def tab_diagnostics(
-    source: SourceText, scalar_ranges: Sequence[tuple[int, int]]
+    source: SourceText, scalar_ranges: Sequence[tuple[int, int]], until: int
 ) -> Iterator[Diagnostic]:
-    """Tabs that stand between keys and values; those inside texts and comments are fine."""
+    """Tabs before the offset `until` that stand between keys and values.
+
+    Those inside texts and comments are fine.
+    """
     covered = iter(sorted(scalar_ranges))
     start, end = next(covered, (len(source.text), len(source.text)))
     reported_line = 0
     for match in re.finditer("\t", source.text):
         at = match.start()
+        if at >= until:
+            return
         while end <= at:
             start, end = next(covered, (len(source.text), len(source.text)))
             if start == end == len(source.text):

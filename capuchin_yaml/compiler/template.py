@@ -9,7 +9,8 @@ are, never escaped for HTML. Checking and rendering go through the same sandbox,
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from types import CodeType, TracebackType
@@ -19,9 +20,20 @@ from jinja2.exceptions import SecurityError, TemplateSyntaxError, UndefinedError
 
 from capuchin_yaml.compiler.budget import MAX_PROMPT_CHARS, Budget, TooMuchWork
 from capuchin_yaml.compiler.sandbox import PaidFor, PromptSandbox
+from capuchin_yaml.compiler.template_tags import (
+    MOST_CHARS,
+    never_closed,
+    opening_before,
+    without_opening,
+    without_value,
+)
 from capuchin_yaml.compiler.template_walk import RAW_HINT, TemplateProblem, Walk, token_end
 from capuchin_yaml.errors import InvalidAgent
 from capuchin_yaml.spec import JsonValue
+
+_NEVER_CLOSED = re.compile(r"innermost block that needs to be closed is '(\w+)'")
+_MOST_RENDERED = 20
+"""Mistakes of one prompt that are looked for by rendering it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,35 +51,86 @@ def check_template(source: str, known: frozenset[str]) -> CheckedTemplate:
 
     `known` are the names that the prompt may use besides the language's own.
     """
-    walk = Walk(source, known)
-    try:
-        walk.visit(_reader().parse(source), set())
-        if not walk.problems:
-            _code(source)
-    except TemplateSyntaxError as error:
-        return CheckedTemplate((_syntax_problem(source, error),), frozenset(), False)
-    except (RecursionError, MemoryError, SyntaxError):
-        return _unreadable("the template is nested too deep")
-    except ValueError:
-        # Python's own bound on the digits of a number.
-        return _unreadable("the template holds a number that is too large")
-    return CheckedTemplate(tuple(walk.problems), frozenset(walk.used), True)
+    found: list[TemplateProblem] = []
+    text, read = source, 0
+    while True:
+        read += len(source)
+        walk = Walk(source, known)
+        try:
+            walk.visit(_reader().parse(text), set())
+            if not found and not walk.problems:
+                _code(source)
+        except TemplateSyntaxError as error:
+            problem = _syntax_problem(text, error)
+            if not _follows(problem, error, source, found):
+                found.append(problem)
+            rest = without_opening(text, problem.start)
+            if rest is None or read > MOST_CHARS:
+                return CheckedTemplate(tuple(found), frozenset(), False)
+            text = rest
+        except (RecursionError, MemoryError, SyntaxError):
+            return _unreadable("the template is nested too deep")
+        except ValueError:
+            # Python's own bound on the digits of a number.
+            return _unreadable("the template holds a number that is too large")
+        else:
+            break
+    # A tag that cannot be read may have been the one that gives a name its value.
+    unsure = any(source[opening_before(source, p.start) :][:2] == "{%" for p in found)
+    found += [p for p in walk.problems if not (unsure and p.id == "undefined-variable")]
+    return CheckedTemplate(tuple(found), frozenset(walk.used), text == source)
+
+
+def _follows(
+    problem: TemplateProblem,
+    error: TemplateSyntaxError,
+    source: str,
+    found: Sequence[TemplateProblem],
+) -> bool:
+    """Whether it is only the end or a branch of a tag that was reported."""
+    is_part = "unknown tag 'e" in (error.message or "")
+    return is_part and any(
+        source[opening_before(source, p.start) :][:2] == "{%" and p.start < problem.start
+        for p in found
+    )
 
 
 def _unreadable(message: str) -> CheckedTemplate:
     return CheckedTemplate((TemplateProblem("template-syntax", message, 0, 0),), frozenset(), False)
 
 
-def render_problem(source: str, variables: Mapping[str, JsonValue]) -> TemplateProblem | None:
-    """The mistake that shows when the template is rendered with these values, or None."""
+def render_problems(
+    source: str, variables: Mapping[str, JsonValue], known: Sequence[int] = ()
+) -> tuple[TemplateProblem, ...]:
+    """The mistakes that show when the template is rendered with these values.
+
+    `known` are places of other mistakes, whose tags are left out.
+    """
     # Why as text: True and 1 are one key of a cache, and not one value in a prompt.
-    return _render_problem(source, json.dumps(dict(variables)))
+    return _render_problems(source, json.dumps(dict(variables)), tuple(known))
 
 
 @lru_cache(maxsize=64)
-def _render_problem(source: str, variables: str) -> TemplateProblem | None:
-    outcome = _outcome(source, json.loads(variables))
-    return outcome if isinstance(outcome, TemplateProblem) else None
+def _render_problems(
+    source: str, variables: str, known: tuple[int, ...]
+) -> tuple[TemplateProblem, ...]:
+    text: str | None = source
+    for place in known:
+        # A tag with several mistakes is out after the first.
+        if text is not None and not text[place : place + 1].isspace():
+            text = without_value(text, place)
+    found: list[TemplateProblem] = []
+    read = 0
+    while text is not None and read <= MOST_CHARS and len(found) < _MOST_RENDERED:
+        read += len(text)
+        outcome = _outcome(text, json.loads(variables))
+        if not isinstance(outcome, TemplateProblem):
+            break
+        if outcome.start == outcome.end and text != source:
+            break  # what is left of it says nothing of the whole
+        found.append(outcome)
+        text = without_value(text, outcome.start)
+    return tuple(found)
 
 
 def render_prompt(source: str, variables: Mapping[str, JsonValue]) -> str:
@@ -135,7 +198,9 @@ def _syntax_problem(source: str, error: TemplateSyntaxError) -> TemplateProblem:
     message = error.message or "the template cannot be read"
     first = message.splitlines()[0].split(" Jinja was looking for", 1)[0].rstrip(".")
     if first.startswith("Missing end of") or "end of template" in first.casefold():
-        place = _last_opening(source, place)
+        block = _NEVER_CLOSED.search(message)
+        opening = never_closed(source, block.group(1)) if block is not None else -1
+        place = opening if opening >= 0 else _last_opening(source, place)
         first = "this tag is never closed"
     return TemplateProblem(
         "template-syntax",
@@ -149,7 +214,7 @@ def _syntax_problem(source: str, error: TemplateSyntaxError) -> TemplateProblem:
 def _last_opening(source: str, place: int) -> int:
     if source[place : place + 2] in ("{{", "{%", "{#"):
         return place
-    found = max(source.rfind(mark, 0, place + 1) for mark in ("{{", "{%", "{#"))
+    found = opening_before(source, place)
     return found if found >= 0 else place
 
 

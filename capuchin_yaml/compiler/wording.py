@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from capuchin_yaml.compiler.document import Node
+from capuchin_yaml.compiler.secret_text import looks_secret
 from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.terminal_text import one_line
 
@@ -21,7 +22,10 @@ _TYPES = {
 
 
 def shown(text: str) -> str:
-    """A short form of foreign text in quotes, safe for a terminal."""
+    """A short form of foreign text in quotes, safe for a terminal and without any secret."""
+    if looks_secret(text):
+        # Why: what is said of a file is kept in logs and shown on pages.
+        return "'***'"
     return repr(one_line(text, 60)) if text else "''"
 
 

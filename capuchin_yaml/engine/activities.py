@@ -47,7 +47,7 @@ from capuchin_yaml.models.adapter import ModelAdapter
 from capuchin_yaml.models.registry import REHEARSAL
 from capuchin_yaml.policy.grants import Grants
 from capuchin_yaml.policy.judge import CallContext, InstalledTool, judge_calls
-from capuchin_yaml.policy.rules import Facts
+from capuchin_yaml.policy.rules import Facts, as_written
 from capuchin_yaml.spec import AgentSpec, JsonValue, ModelChoice, canonical_json
 from capuchin_yaml.tally import tally_from_json
 from capuchin_yaml.tools.registry import Registry
@@ -59,6 +59,8 @@ MAX_TOKENS = 4096
 """Longest reply where the agent does not say."""
 TAIL_BYTES = 8 * 1024
 """Most of a running reply that travels as heartbeat details."""
+_MAX_RULE = 1000
+"""Characters of a rule that an item shows."""
 
 
 @dataclass(slots=True)
@@ -130,7 +132,31 @@ class Activities:
             self._installed,
             Grants(request.grants, request.now),
         )
-        return [self._with_operator(v, spec) for v in verdicts]
+        return [
+            {**self._with_operator(v, spec), "rule": self._rule(v, spec, request.definition_hash)}
+            for v in verdicts
+        ]
+
+    def _rule(self, verdict: Mapping[str, JsonValue], spec: AgentSpec, definition: str) -> str:
+        """The rule that decided, as written and where; empty when something else did."""
+        kind, _, place = str(verdict["decided_by"]).partition(" ")
+        if kind not in ("rule", "floor") or not place.isdigit():
+            return ""
+        number = int(place)
+        if kind == "floor":
+            rules = self.operator.now().floor.rules
+            where = f"operator's rule {number}"
+        else:
+            rules = spec.approval.rules
+            served = self.agents.get(spec.name)
+            where = f"rule {number}"
+            # Why by hash: the file may have changed since the conversation began.
+            if served is not None and served.spec.definition_hash == definition:
+                places = served.rule_places
+                where += f" ({places[number - 1]})" if number <= len(places) else ""
+        if number > len(rules):
+            return ""
+        return f"{where}: {as_written(rules[number - 1])}"[:_MAX_RULE]
 
     def _with_operator(
         self, verdict: dict[str, JsonValue], spec: AgentSpec

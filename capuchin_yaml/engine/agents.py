@@ -15,6 +15,8 @@ class ServedAgent:
 
     spec: AgentSpec
     folder: Path | None = None
+    rule_places: tuple[str, ...] = ()
+    """Where each of its rules stands, such as `agents/billing.yaml:14`."""
 
 
 class AgentTable:

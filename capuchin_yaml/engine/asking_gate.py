@@ -114,5 +114,6 @@ def _with(verdict: dict[str, JsonValue], said: dict[str, JsonValue]) -> dict[str
         "verdict": said["answer"],
         "decided_by": verdict["decided_by"] if after == before else "gate",
         "reason": "; ".join([*reasons, str(said["reason"])]),
+        "rule": verdict.get("rule", "") if after == before else "",
         "grant": None if after > before else verdict.get("grant"),
     }

@@ -21,6 +21,7 @@ CLOSE = "close"
 LATE_RESULT = "late_result"
 MIGRATE = "migrate"
 REVOKE = "revoke"
+RENAME = "rename"
 CLAIM = "claim"
 
 # Queries; each takes exactly one sealed `Ask`.
@@ -77,6 +78,7 @@ STATUS_OPEN = "open"
 STATUS_WAITING = "waiting"
 STATUS_CLOSED = "closed"
 STATUS_FAILED = "failed"
+MAX_TITLE_BYTES = 240
 MEMO_TITLE = "CapuchinTitle"
 MEMO_INBOX = "CapuchinInbox"
 MEMO_ITEMS = 8
@@ -209,11 +211,20 @@ class Claim(Request):
     """Say that one is looking at an item; binds nobody and fades after five minutes."""
 
     item: str
+    process: str = ""
+    """Where one looks from: machine, process number and start; empty is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migrate(Request):
     """Take the agent as it is on the worker's disk, from the next turn on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rename(Request):
+    """Give the conversation a title; it replaces the one made of the first message."""
+
+    title: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -184,6 +184,18 @@ def _check_grant(request: contract.Decide, item: dict[str, Any], now: datetime) 
             refuse("a grant must end later than now")
 
 
+def check_process(process: Any) -> None:
+    """Refuse what names no process; none at all is fine."""
+    _check_text("process", process, MAX_NAME_BYTES, blank=True)
+
+
+def check_title(title: str) -> None:
+    """Refuse a title that is blank, too long, or more than one line of text."""
+    _check_text("the title", title, contract.MAX_TITLE_BYTES)
+    if not title.isprintable() or title != title.strip():
+        refuse("a title is one line of text, without control characters or blanks around it")
+
+
 def check_reason(reason: str) -> None:
     """Refuse an oversized or broken reason; a blank one is fine."""
     _check_text("reason", reason, contract.MAX_REASON_BYTES, blank=True)

@@ -98,6 +98,7 @@ class Questions:
                 "then": "wait",
                 **self._call_fields(call, self.tool(call)),
                 "reason": why,
+                "rule": "",
             }
         )
 
@@ -140,6 +141,7 @@ class Questions:
             "injected": dict(self._start.injected),
             "definition_hash": self._c.definition.hash,
             "reason": call.reason,
+            "rule": call.rule,
             "requested_by": call.requested_by or "the model",
             "before": call.before,
         }

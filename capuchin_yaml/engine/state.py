@@ -34,6 +34,8 @@ class Call:
     digest: str = ""
     distribution: str = ""
     reason: str = ""
+    rule: str = ""
+    """The rule that decided, as written and where it stands."""
     gated: bool = False
     stage: str = "new"
     """new → (preview → asked) → ready → running → done; `unknown` waits for an outcome."""

@@ -95,6 +95,7 @@ class ToolCalls:
         """Take the judge's word on a call; one that may not run has its result at once."""
         call.tool = str(verdict["tool"])
         call.reason = str(verdict["reason"])
+        call.rule = str(verdict.get("rule", ""))
         call.arguments = str(verdict["arguments"])
         call.digest = str(verdict["digest"])
         call.distribution = str(verdict["distribution"])

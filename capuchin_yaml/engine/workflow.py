@@ -30,6 +30,7 @@ with workflow.unsafe.imports_passed_through():
     from capuchin_yaml.engine.views import closed_summary, state_view
     from capuchin_yaml.events import (
         ConversationClosed,
+        ConversationRenamed,
         MessageQueued,
         TurnStarted,
     )
@@ -326,6 +327,22 @@ class AgentWorkflow:
     def _check_migrate(self, request: contract.Migrate) -> None:
         self._admit(request, contract.Migrate)
 
+    @workflow.update(name=contract.RENAME)
+    async def rename(self, request: contract.Rename) -> dict[str, JsonValue]:
+        """Take a title that a person gives; lists show it from then on."""
+        if (answer := self._answered(request)) is not None:
+            return answer
+        self._c.title = request.title
+        # Why: lists read the memo and not the conversation, and work without a worker.
+        workflow.upsert_memo({contract.MEMO_TITLE: request.title})
+        self._log.add(ConversationRenamed, title=request.title, by=request.by)
+        return self._answer(request, {"accepted": True, "title": request.title})
+
+    @rename.validator
+    def _check_rename(self, request: contract.Rename) -> None:
+        request = self._admit(request, contract.Rename)
+        doors.check_title(request.title)
+
     @workflow.update(name=contract.LATE_RESULT)
     async def late_result(self, request: contract.LateResult) -> dict[str, JsonValue]:
         """Settle a call whose worker reports after the server had given it up."""
@@ -367,13 +384,18 @@ class AgentWorkflow:
         item = self._c.items.get(request.item)
         if item is not None:
             until = workflow.now() + timedelta(seconds=contract.CLAIM_S)
-            item |= {"claimed_by": request.by, "claimed_until": until.isoformat()}
+            item |= {
+                "claimed_by": request.by,
+                "claimed_until": until.isoformat(),
+                "claimed_process": request.process,
+            }
         return self._answer(request, {"accepted": item is not None, "item": request.item})
 
     @claim.validator
     def _check_claim(self, request: contract.Claim) -> None:
         request = self._admit(request, contract.Claim)
         doors.check_name("item", request.item)
+        doors.check_process(request.process)
 
     def _cancel(self, by: str) -> None:
         turn = self._c.turn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from capuchin_yaml.policy.rule_failure import as_it_answers
 from capuchin_yaml.policy.rules import is_about
 from capuchin_yaml.spec import AgentSpec, ApprovalSpec, RuleAnswer, RuleSpec, ToolSpec
 
@@ -51,8 +52,8 @@ def answers(spec: AgentSpec, tool: ToolSpec) -> frozenset[RuleAnswer]:
 
 
 def rules_about(spec: AgentSpec, tool: ToolSpec) -> tuple[RuleSpec, ...]:
-    """The agent's rules that can be about this tool, in order."""
-    return tuple(rule for rule in spec.approval.rules if is_about(rule, tool))
+    """The agent's rules that can be about this tool, in order and as they answer for it."""
+    return tuple(as_it_answers(rule, tool) for rule in spec.approval.rules if is_about(rule, tool))
 
 
 def asks(spec: AgentSpec, tool: ToolSpec) -> bool:

@@ -10,6 +10,7 @@ from capuchin_yaml.policy.cel_text import Token, tokens
 from capuchin_yaml.policy.cel_types import numeric_names, plain_schema
 from capuchin_yaml.policy.gating import answers, policy_asks
 from capuchin_yaml.policy.judge import Floor, policy_reason
+from capuchin_yaml.policy.rule_failure import as_it_answers
 from capuchin_yaml.policy.rules import is_about
 from capuchin_yaml.spec import AgentSpec, JsonValue, RuleAnswer, RuleSpec, ToolSpec
 
@@ -67,9 +68,7 @@ def tool_plans(spec: AgentSpec, floor: Floor) -> tuple[ToolPlan, ...]:
 def course(word: frozenset[RuleAnswer], tool: ToolSpec, floor: Floor) -> Course:
     """What happens with calls of a tool that the agent's own word and the floor are about."""
     found = set(word)
-    for rule in floor.rules:
-        if not is_about(rule, tool):
-            continue
+    for _, rule in _placed(floor.rules, tool):
         if rule.when is not None:
             found.add(rule.then)
         elif rule.then == "deny":
@@ -128,7 +127,7 @@ def _clauses(spec: AgentSpec, tool: ToolSpec, floor: Floor) -> Iterator[Clause]:
 def _placed(rules: Sequence[RuleSpec], tool: ToolSpec) -> Iterator[tuple[int, RuleSpec]]:
     for place, rule in enumerate(rules, 1):
         if is_about(rule, tool):
-            yield place, rule
+            yield place, as_it_answers(rule, tool)
 
 
 def _caps(spec: AgentSpec, tool: ToolSpec, floor: Floor) -> Iterator[Cap]:

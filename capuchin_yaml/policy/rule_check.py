@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from capuchin_yaml.policy.cel_text import Selection, Token, offset_of, selections, token_at, tokens
 from capuchin_yaml.policy.cel_types import EACH, CheckTypes, Scope, check_types, optional_paths
+from capuchin_yaml.policy.rule_literals import bad_literals, literal_help
 from capuchin_yaml.policy.rules import MACROS, evaluate
 
 NAMES = ("args", "tool", "alias", "variables", "injected", "conversation", "now")
@@ -105,6 +106,11 @@ def check_condition(condition: str, scope: Scope) -> CheckedCondition:
                 "compare it with something, such as == or >",
             )
         )
+    if not problems:
+        problems.extend(
+            RuleProblem("rule-syntax", bad.message, bad.start, bad.end, bad.help)
+            for bad in bad_literals(condition)
+        )
     if problems:
         return CheckedCondition(tuple(problems), runs)
     return CheckedCondition(tuple(_optional(condition, scope)), runs, _constant(runs))
@@ -181,6 +187,8 @@ def _wrong_types(
         help_ = "ask with has(args.name)"
     elif "null_type" in parts:
         help_ = "ask with !has(args.name)"
+    elif _COMPARISON.fullmatch(function) and len(parts) == 2:
+        help_ = literal_help(condition, end, *parts)
     elif sign in ("+", "-", "*", "/", "%") and set(parts) == {"int", "double"}:
         help_ = "convert one side: double(args.name)"
     if len(words) == 2:
@@ -207,10 +215,15 @@ def _unknown_field(
     )
     at = (token.start, token.end) if token is not None else (start, len(condition))
     listed = ", ".join(known[:20]) or "nothing"
+    declare = {
+        "variables": f"add variables: {{{name}: {{}}}}",
+        "injected": f"add injected: [{name}]",
+    }
     return RuleProblem(
         "rule-unknown-name",
         f"{path} has no {name!r}; it has {listed}",
         *at,
+        declare.get(path) if not known else None,
         word=name,
         known=known,
     )
@@ -274,6 +287,15 @@ def _syntax(condition: str, start: int, end: int, text: str) -> RuleProblem:
             )
     if not condition.strip():
         return RuleProblem("rule-syntax", "the condition is empty", 0, len(condition))
+    if "<EOF>" in text and "mismatched input" in text:
+        # The place of the end is none of a word; the last one is what is not finished.
+        last = words[-1] if words else Token("sign", "", 0, len(condition))
+        return RuleProblem(
+            "rule-syntax",
+            f"the condition ends after {last.text!r}, where more must follow",
+            last.start,
+            last.end,
+        )
     said = text.removeprefix("Syntax error: ").split(" [INVALID_ARGUMENT]")[0]
     said = re.sub(r" expecting \{.*", "", said).replace("'<EOF>'", "the end")
     said = said.replace("<EOF>", "the end")

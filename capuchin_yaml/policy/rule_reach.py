@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Mapping, Sequence
 
-from capuchin_yaml.policy.cel_text import Token, tokens
 from capuchin_yaml.policy.cel_types import Scope
+from capuchin_yaml.policy.rule_parts import Part, contradiction, implies, parts_of
 from capuchin_yaml.policy.rules import is_about
 from capuchin_yaml.spec import JsonValue, RuleSpec, ToolSpec
 
-_MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">=", "==": "=="}
+_CALLS: Mapping[str, JsonValue] = {"type": "integer", "minimum": 0}
 
 
 def never_matches(
@@ -19,11 +19,11 @@ def never_matches(
     """Why no call can meet the condition, or None when some may."""
     if constant is False:
         return "the condition is false whatever the call is"
-    for part in _conjuncts(condition):
+    for part in parts_of(condition):
         reason = _impossible(part, scope, aliases)
         if reason is not None:
             return reason
-    return None
+    return contradiction(condition)
 
 
 def hidden_by(
@@ -36,6 +36,8 @@ def hidden_by(
     """
     found: dict[int, int] = {}
     for i, rule in enumerate(rules):
+        if constants[i] is False:
+            continue  # it matches nothing, which is another mistake
         about = [tool for tool in tools if is_about(rule, tool)]
         shades = [_shade(rules, constants, i, tool) for tool in about]
         if shades and all(shade is not None for shade in shades):
@@ -51,8 +53,7 @@ def _shade(
         if j == i or not is_about(other, tool):
             continue
         always = other.when is None or constants[j] is True
-        same = (other.when or "").split() == (rule.when or "").split()
-        if not (always or same):
+        if not always and not implies(rule.when or "", other.when or ""):
             continue
         if other.then == "deny" and (j < i or rule.then != "deny"):
             return j
@@ -61,38 +62,15 @@ def _shade(
     return None
 
 
-def _conjuncts(condition: str) -> list[list[Token]]:
-    """The parts of a condition that must all hold; only itself where that is not certain."""
-    words = tokens(condition)
-    parts: list[list[Token]] = [[]]
-    depth = 0
-    for word in words:
-        depth += (word.text in "([{") - (word.text in ")]}")
-        if depth == 0 and word.text in ("||", "?"):
-            return []
-        if depth == 0 and word.text == "&&":
-            parts.append([])
-        else:
-            parts[-1].append(word)
-    return parts
-
-
-def _impossible(part: Sequence[Token], scope: Scope, aliases: Sequence[str]) -> str | None:
-    signs = [i for i, t in enumerate(part) if t.text in _MIRRORED]
-    if len(signs) != 1:
+def _impossible(part: Part, scope: Scope, aliases: Sequence[str]) -> str | None:
+    if not part.path:
         return None
-    left, sign, right = part[: signs[0]], part[signs[0]].text, part[signs[0] + 1 :]
-    path, literal = _path(left), _literal(right)
-    if path is None:
-        path, literal, sign = _path(right), _literal(left), _MIRRORED[sign]
-    if path is None or literal is None:
-        return None
-    name = ".".join(path)
-    if path in (("tool",), ("alias",)) and sign == "==":
-        known = scope.tool_names if path == ("tool",) else aliases
-        return None if literal in known else f"{name} is never {literal!r} here"
-    schema = _schema(path, scope)
-    return _outside(name, sign, literal, schema) if schema is not None else None
+    name = ".".join(part.path)
+    if part.path in (("tool",), ("alias",)) and part.sign == "==":
+        known = scope.tool_names if part.path == ("tool",) else aliases
+        return None if part.literal in known else f"{name} is never {part.literal!r} here"
+    schema = _schema(part.path, scope)
+    return _outside(name, part.sign, part.literal, schema) if schema is not None else None
 
 
 def _outside(
@@ -101,6 +79,8 @@ def _outside(
     allowed = schema.get("enum", [schema["const"]] if "const" in schema else None)
     if allowed is not None and sign == "==" and literal not in allowed:
         return f"{name} is never {literal!r}; it is one of {', '.join(map(repr, allowed))}"
+    if isinstance(literal, str) and sign == "==" and not _fits(literal, schema):
+        return f"{name} is never {literal!r}, which its pattern or length rules out"
     if not isinstance(literal, int | float):
         return None
     low, high = schema.get("minimum"), schema.get("maximum")
@@ -113,7 +93,18 @@ def _outside(
     return None
 
 
+def _fits(text: str, schema: Mapping[str, JsonValue]) -> bool:
+    if not schema.get("minLength", 0) <= len(text) <= schema.get("maxLength", len(text)):
+        return False
+    try:
+        return re.search(schema.get("pattern", ""), text) is not None
+    except re.error:
+        return True  # it is no pattern of Python's, so nothing is certain
+
+
 def _schema(path: tuple[str, ...], scope: Scope) -> Mapping[str, JsonValue] | None:
+    if path == ("conversation", "calls"):
+        return _CALLS
     if path[0] != "args" or scope.args is None:
         return None
     schema: Mapping[str, JsonValue] = scope.args
@@ -123,24 +114,3 @@ def _schema(path: tuple[str, ...], scope: Scope) -> Mapping[str, JsonValue] | No
             return None
         schema = inner
     return schema if len(path) > 1 else None
-
-
-def _path(words: Sequence[Token]) -> tuple[str, ...] | None:
-    names = [t.text for t in words[::2]]
-    if not words or any(t.kind != "name" for t in words[::2]):
-        return None
-    if any(t.text != "." for t in words[1::2]) or len(words) % 2 == 0:
-        return None
-    return tuple(names)
-
-
-def _literal(words: Sequence[Token]) -> JsonValue:
-    text = "".join(t.text for t in words)
-    kinds = [t.kind for t in words]
-    if kinds == ["text"] or kinds == ["number"] or (kinds == ["sign", "number"] and text[0] == "-"):
-        try:
-            value: JsonValue = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            return None
-        return value if isinstance(value, str | int | float) else None
-    return None

@@ -169,6 +169,12 @@ def sentence(rule: RuleSpec, place: int) -> str:
     return f"rule {place} ({about}{f': {rule.when}' if rule.when else ''}) says {rule.then}"
 
 
+def as_written(rule: RuleSpec) -> str:
+    """The rule with its keys, on one line."""
+    keys = (("tool", rule.tool), ("when", rule.when), ("then", rule.then), ("reason", rule.reason))
+    return " · ".join(f"{key}: {' '.join(value.split())}" for key, value in keys if value)
+
+
 def _totals(tool: ToolSpec, tally: Tally) -> JsonValue:
     schema = plain_schema(tool.input_schema)
     properties = schema.get("properties", {})

@@ -39,13 +39,14 @@ def _rules(spec: AgentSpec) -> str:
     """What rules change, such as "; a rule refuses some calls of billing.issue_refund"."""
     parts = []
     for then, words in (("deny", "refuse"), ("ask", "ask before"), ("allow", "let run")):
-        rules = [r for r in spec.approval.rules if r.then == then]
-        some = [t for t in spec.tools if any(r in rules for r in rules_about(spec, t))]
-        if some:
-            every = all(
-                any(r in rules and r.when is None for r in rules_about(spec, t)) for t in some
-            )
-            parts.append(f"{words} {'every call' if every else 'some calls'} of {_names(some)}")
+        every: list[ToolSpec] = []
+        some: list[ToolSpec] = []
+        for tool in spec.tools:
+            rules = [rule for rule in rules_about(spec, tool) if rule.then == then]
+            if rules:
+                (every if any(rule.when is None for rule in rules) else some).append(tool)
+        calls = [("every call", every), ("some calls", some)]
+        parts += [f"{words} {what} of {_names(tools)}" for what, tools in calls if tools]
     return f"; rules {', '.join(parts)}" if parts else ""
 
 

@@ -34,6 +34,7 @@ from capuchin_yaml.tui.model.entries import Tone
 from capuchin_yaml.tui.model.guard import Guard
 from capuchin_yaml.tui.model.pasted import clean, hidden_marks
 from capuchin_yaml.tui.notices import NoticeBoard
+from capuchin_yaml.tui.place import Place
 from capuchin_yaml.tui.presence import Other, Presence, terminal_name
 from capuchin_yaml.tui.screens.boxes import HelpBox, QuitBox, TooSmall
 from capuchin_yaml.tui.screens.chat import ChatScreen
@@ -41,6 +42,7 @@ from capuchin_yaml.tui.screens.chooser import Chooser
 from capuchin_yaml.tui.screens.frame import Frame
 from capuchin_yaml.tui.talks import Talks
 from capuchin_yaml.tui.terminal import keep
+from capuchin_yaml.tui.typeahead import TypedAhead
 from capuchin_yaml.tui.widgets.item_detail import ItemDetail
 
 if TYPE_CHECKING:
@@ -96,7 +98,10 @@ class CapuchinApp(App[int]):
         self.board = board or NoticeBoard()
         self.guard = Guard()
         self.bench = Bench()
+        self.ahead = TypedAhead(self, super().on_event, self._keep_typed)
         self.drafts = Drafts(drafts_file or (home / "drafts.json" if home else None))
+        self.place = Place(home / "place.json" if home else None)
+        self._resume = "" if start or agent else self.place.conversation
         self.history = History(home / "history.jsonl" if home else None)
         self.presence = Presence(home)
         self.others: tuple[Other, ...] = ()
@@ -135,9 +140,11 @@ class CapuchinApp(App[int]):
         """The name that decisions are made under."""
         return self.desk.gateway.user if self.desk.gateway is not None else ""
 
-    def drop_notice(self) -> None:
-        """Show no notice any more."""
-        self._notice = ((), 0.0)
+    def drop_notice(self, text: str = "") -> None:
+        """Show no notice any more, or not this one."""
+        if not text or (self._notice[0] and text in "".join(p.text for p in self._notice[0])):
+            self._notice = ((), 0.0)
+            self._draw_soon()
 
     @property
     def notice_row(self) -> Row:
@@ -164,6 +171,8 @@ class CapuchinApp(App[int]):
         self.set_keymap(dict(keymap.keys))
         if keymap.problems:
             self.say("; ".join(keymap.problems), "warn")
+        self.screen_change_signal.subscribe(self, self.ahead.on_screen, immediate=True)
+        self.ahead.hold(self.chat)
         self.push_screen(self.chat)
         self.guard.focus(True, float("-inf"))
         self.set_interval(1.0, self._tick)
@@ -208,7 +217,20 @@ class CapuchinApp(App[int]):
             self.guard.focus(True, event.time)
         elif isinstance(event, events.AppBlur):
             self.guard.focus(False, event.time)
-        await super().on_event(event)
+        await self.ahead.take(event)
+
+    async def on_typed_ahead_due(self, event: TypedAhead.Due) -> None:
+        """Act on what was typed before its field was there."""
+        await self.ahead.due(event)
+
+    async def on_typed_ahead_passed(self, event: TypedAhead.Passed) -> None:
+        """A key was dealt with: the next one."""
+        await self.ahead.passed(event)
+
+    def _keep_typed(self, text: str) -> None:
+        """What was typed for a form that is gone: into the draft, seen and not sent."""
+        self.chat.add_to_draft(text)
+        self.say("what you typed last is in the draft: its form was closed before")
 
     def on_resize(self, event: events.Resize) -> None:
         """Say so when the window is too small, and go on when it is not."""
@@ -230,12 +252,10 @@ class CapuchinApp(App[int]):
         elif hidden:
             self.say(f"the paste holds {hidden} marks that are not seen, such as bidi", "warn")
 
-    def say(self, text: str, tone: Tone = "info") -> None:
+    def say(self, text: str, tone: Tone = "info", *, lasts_s: float = NOTICE_S) -> None:
         """Show a line at the bottom for a while; it covers nothing and takes no focus."""
-        self._notice = (
-            row(one_line(text, 500), _NOTICE_ROLES[tone]),
-            self.event_clock() + NOTICE_S,
-        )
+        shown = row(one_line(text, 500), _NOTICE_ROLES[tone])
+        self._notice = (shown, self.event_clock() + lasts_s)
         self._draw_soon()
 
     def copy_to_clipboard(self, text: str) -> None:
@@ -418,6 +438,13 @@ class CapuchinApp(App[int]):
         elif self._agent_first is not None and self.desk.fleet.agents:
             agent, self._agent_first = self._agent_first, None
             self.action_new_talk(agent)
+        elif self._resume and self.desk.fleet.rows:
+            wanted, self._resume = self._resume, ""
+            row = self.desk.fleet.rows.get(wanted)
+            is_open = row is not None and row.status not in ("closed", "failed")
+            # Why: who has begun to do something else is not taken away from it.
+            if is_open and self.screen is self.chat and self.chat.is_untouched:
+                self.chat.open(wanted)
 
     @on(BoardChanged)
     def _read_board(self) -> None:

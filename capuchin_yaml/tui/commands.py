@@ -41,6 +41,7 @@ def commands(app: CapuchinApp) -> tuple[Command, ...]:
         Command("editor", "Editor", "write the draft in $EDITOR", chat.action_editor),
         Command("cancel", "Cancel turn", "end the running turn", chat.cancel_turn),
         Command("back", "Take back", "the last message not sent", chat.take_back),
+        Command("rename", "Rename", "give this conversation a title", app.talks.rename),
         Command("close", "Close conversation", "end it for good", app.talks.close),
         Command("reopen", "Open again", "a conversation that was closed", app.talks.reopen),
         Command("theme", "Theme", "change the colours", app.action_change_theme),
@@ -86,5 +87,5 @@ def run_chosen(app: CapuchinApp, key: str) -> None:
 
 
 _OF_CHAT = frozenset(
-    {"new", "list", "find", "history", "editor", "cancel", "back", "close", "reopen"}
+    {"new", "list", "find", "history", "editor", "cancel", "back", "rename", "close", "reopen"}
 )

@@ -266,6 +266,14 @@ class Desk:
         self._tell(self.talk(conversation), self.talk(conversation).learn(state))
         return next((i for i in state.items if i.id == item_id), None)
 
+    async def rename(self, conversation: str, title: str) -> str:
+        """Give a conversation a title, and return it as it is kept.
+
+        Raises:
+            CapuchinError: it was not taken.
+        """
+        return await self._gateway().rename(conversation, title)
+
     async def cancel_turn(self, conversation: str) -> bool:
         """End the running turn; False when none ran.
 

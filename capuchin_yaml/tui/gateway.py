@@ -238,6 +238,9 @@ class Gateway(Protocol):
     async def reopen(self, conversation: str) -> None:
         """Open a closed conversation again."""
 
+    async def rename(self, conversation: str, title: str) -> str:
+        """Give a conversation a title, and return it as it is kept."""
+
     async def cancel_turn(self, conversation: str) -> bool:
         """End the running turn; False when none was running."""
 

@@ -211,6 +211,10 @@ class LiveGateway:
         """Open a closed conversation again."""
         await self._talk(conversation).reopen(by=self._user)
 
+    async def rename(self, conversation: str, title: str) -> str:
+        """Give a conversation a title."""
+        return await self._talk(conversation).rename(title, by=self._user)
+
     async def cancel_turn(self, conversation: str) -> bool:
         """End the running turn; False when none was running."""
         return (await self._talk(conversation).cancel_turn(by=self._user)).accepted

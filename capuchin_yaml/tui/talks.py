@@ -41,12 +41,14 @@ class Talks:
 
     async def _begin(self, agent: str, text: str) -> None:
         app = self._app
-        app.say(f"starting a conversation with {agent}…")
+        begun = f"starting a conversation with {agent}…"
+        app.say(begun, lasts_s=float("inf"))
         try:
             conversation = await app.desk.start(agent, {}, {})
         except CapuchinError as error:
             app.say(f"not started, what you wrote stays: {error}", "bad")
             return
+        app.drop_notice(begun)
         if app.chat.talk is None:
             app.chat.open(conversation)
             app.chat.send_first(text)
@@ -60,9 +62,9 @@ class Talks:
             return
         app.drop_notice()
         app.chat.open(conversation)
-        app.chat.focus_composer()
         if words:
             app.chat.send_first(words)
+        app.chat.focus_composer()
 
     def close(self) -> None:
         """End the conversation on show for good, once its agent's name was typed."""
@@ -84,6 +86,31 @@ class Talks:
             await self._app.desk.close_talk(conversation)
         except CapuchinError as error:
             self._app.say(f"not closed: {error}", "bad")
+
+    def rename(self, title: str = "") -> None:
+        """Give the conversation on show a title; without one, ask for it."""
+        from capuchin_yaml.tui.screens.boxes import LineBox
+
+        app = self._app
+        talk = app.chat.talk
+        if talk is None or talk.is_over:
+            app.say("no open conversation is on show")
+            return
+
+        def written(title: str | None) -> None:
+            if title:
+                app.desk.spawn(self._rename(talk.id, title))
+
+        if title:
+            written(title)
+        else:
+            app.push_screen(LineBox("the title of this conversation", talk.title), written)
+
+    async def _rename(self, conversation: str, title: str) -> None:
+        try:
+            await self._app.desk.rename(conversation, title)
+        except CapuchinError as error:
+            self._app.say(f"not renamed: {error}", "bad")
 
     def reopen(self) -> None:
         """Open the closed conversation on show again; what was written is sent by its writer."""

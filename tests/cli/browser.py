@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import itertools
 import json
 import re
@@ -93,6 +94,17 @@ class Page:
             down = {"type": "keyDown", "text": text} if text else {"type": "rawKeyDown"}
             await self.call("Input.dispatchKeyEvent", **common, **down)
             await self.call("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    async def press_until(self, key: str, is_true: Callable[[str], object]) -> None:
+        """Press a key that acts only after a quiet, again when it did nothing."""
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            await asyncio.sleep(0.5)
+            await self.press(key)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(5):
+                    return await self.until(is_true)
+            assert time.monotonic() < end, f"the page shows:\n{self.text}"
 
     async def until(self, is_true: Callable[[str], object]) -> None:
         """Wait until the terminal is as wanted."""

@@ -141,3 +141,39 @@ def test_a_file_holds_the_arguments(shop: Project, tmp_path: Path) -> None:
     wait_until(lambda: "written" in notes(shop))
     assert missing.code == 2
     assert "cannot be read" in missing.err
+
+
+def test_edit_runs_a_call_with_other_arguments_and_shows_the_difference(shop: Project) -> None:
+    item = asked(shop, "drafted")
+    given = ("--digest", item["digest"], "--args", '{"word": "finished"}')
+
+    unsure = shop.run("inbox", "edit", item["id"], *given)
+    unseen = shop.run("inbox", "edit", item["id"], "--args", '{"word": "finished"}', "--yes")
+    wrong = shop.run("inbox", "edit", item["id"], *given[:3], '{"word": 7}', "--yes")
+    ran = shop.run("inbox", "edit", item["id"], *given, "--yes")
+    again = shop.run("inbox", "edit", item["id"], *given, "--yes")
+
+    assert (unsure.code, "--yes" in unsure.err) == (2, True)
+    assert (unseen.code, "--digest D" in unseen.err) == (2, True)
+    assert (wrong.code, "cannot run" in wrong.err) == (1, True)
+    assert (ran.code, ran.out.startswith("edit: probe.note")) == (0, True)
+    assert '- word  "drafted"' in ran.err
+    assert '+ word  "finished"' in ran.err
+    assert again.code == 1
+    wait_until(lambda: "finished" in notes(shop))
+    assert "drafted" not in notes(shop)
+
+
+def test_edit_opens_the_editor_on_a_terminal_and_asks_for_the_word(
+    shop: Project, tmp_path: Path
+) -> None:
+    item = asked(shop, "sketch")
+    environ = {**shop.environ, "EDITOR": editor(tmp_path, '{"word": "picture"}'), "VISUAL": ""}
+    with Terminal("inbox", "edit", item["id"], cwd=shop.folder, environ=environ) as terminal:
+        terminal.wait_for('"picture"')
+        terminal.wait_for("type approve to run this: ")
+        terminal.type("yes")
+        terminal.wait_for("nothing was decided")
+
+    assert shop.run("inbox", "show", item["id"], "--json").json["decided"] is None
+    assert "picture" not in notes(shop)

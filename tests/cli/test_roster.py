@@ -116,3 +116,11 @@ def test_a_stand_in_is_what_conversations_pin() -> None:
 
     assert serving.to_json()["spec"]["model"] == "rehearsal"
     assert serving.for_others().definition_hash == spec.definition_hash
+
+
+def test_rules_that_only_moved_in_the_file_are_told_at_their_new_place() -> None:
+    step = next_roster(served(), [OnDisk(PATH, ASKS, rule_places=("agents/a.yaml:9",))])
+
+    assert step.roster["a"].rule_places == ("agents/a.yaml:9",)
+    assert step.roster["a"].to_json()["rules"] == ["agents/a.yaml:9"]
+    assert step.roster != served()

@@ -19,7 +19,7 @@ tools:
   - probe.loook
 approval: {policy: denylist, tools: [probe.nothing]}
 limits: {max_stepz: 3}
-price: {type: per_call, amount: 0.25, currency: usd}
+price: {type: per_call, amount: "0.25", currency: usd}
 """
 
 
@@ -101,6 +101,18 @@ def test_sarif_and_github_are_forms_of_the_same_mistake(project: Project) -> Non
     assert (sarif.code, github.code) == (1, 1)
 
 
+def test_programs_get_the_edits_that_fix_makes(project: Project) -> None:
+    project.agent_file.write_text(agent_text() + "lsting: {license: MIT}\n")
+
+    [found] = project.run("validate", "--json").json["diagnostics"]
+    [result] = json.loads(project.run("validate", "--format", "sarif").out)["runs"][0]["results"]
+
+    [edit] = found["edits"]
+    [replacement] = result["fixes"][0]["artifactChanges"][0]["replacements"]
+    assert (edit["line"], edit["column"], edit["text"]) == (found["line"], 1, "listing")
+    assert replacement["insertedContent"] == {"text": "listing"}
+
+
 def test_a_name_used_twice_is_a_mistake(project: Project) -> None:
     (project.folder / "agents" / "second.yaml").write_text(agent_text())
 
@@ -129,6 +141,15 @@ def test_a_folder_without_agents_is_refused(tmp_path: Path) -> None:
     ran = run("validate", cwd=tmp_path)
 
     assert (ran.code, ran.err) == (1, "error: no agent files in agents\n")
+
+
+def test_a_folder_without_agents_beside_others_is_named(project: Project) -> None:
+    (project.folder / "agent.yaml").mkdir()
+    ran = project.run("validate", "agents", "agent.yaml")
+
+    assert ran.code == 0
+    assert "warning: no agent files in agent.yaml\n" in ran.err
+    assert "no agent files in agents\n" not in ran.err
 
 
 @pytest.mark.parametrize("format_", ["full", "concise", "json", "sarif", "github"])

@@ -83,9 +83,7 @@ async def test_a_browser_looks_and_with_leave_decides_under_its_persons_name(
         await page.until(lambda t: "probe.note" in t)
         await page.press("Enter")
         await page.until(lambda t: "● a approve" in t)
-        await asyncio.sleep(0.5)
-        await page.press("a")
-        await page.until(lambda t: "nothing decided" in t.split("read-only", 2)[-1])
+        await page.press_until("a", lambda t: "nothing decided" in t.split("read-only", 2)[-1])
     shown = await asyncio.to_thread(shop.run, "inbox", "list", "--json")
     assert [item["conversation"] for item in shown.json] == [talk]
 
@@ -98,9 +96,7 @@ async def test_a_browser_looks_and_with_leave_decides_under_its_persons_name(
         await page.until(lambda t: "probe.note" in t)
         await page.press("Enter")
         await page.until(lambda t: "● a approve" in t)
-        await asyncio.sleep(0.5)
-        await page.press("a")
-        await page.until(lambda t: "1 waiting" not in t)
+        await page.press_until("a", lambda t: "1 waiting" not in t)
         await asyncio.to_thread(wait_until, lambda: len(served.visits(shop.folder)) == 1)
         visits = served.visits(shop.folder)
     wait_until(lambda: not any(map(is_alive, visits)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from capuchin_yaml.client.claimant import has_ended, this_process
 from capuchin_yaml.client.conversation import Conversation
 from capuchin_yaml.client.fleet import Capuchin
 from capuchin_yaml.errors import RequestRefused
@@ -75,6 +76,8 @@ async def test_a_claim_is_told_with_the_item(fleet: Capuchin, house: House) -> N
 
     assert (claimed, missing) == (True, False)
     assert told.claimed_by == "bob"
+    assert told.claimed_process == this_process()
+    assert not has_ended(told.claimed_process)
 
 
 async def test_the_schemas_are_those_that_the_conversation_pinned(

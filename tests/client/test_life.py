@@ -22,6 +22,7 @@ from capuchin_yaml.errors import ConversationNotFound, RequestRefused
 from capuchin_yaml.events import (
     AssistantSaid,
     ConversationClosed,
+    ConversationRenamed,
     ConversationReopened,
     DefinitionPinned,
     TurnEnded,
@@ -237,6 +238,40 @@ class TestReopen:
         assert state.title == "one"
         assert [(r.id, r.status, r.title) for r in rows] == [(talk.id, "idle", "one")]
         assert await fleet.list(status="closed") == []
+
+    async def test_a_title_that_a_person_gave_outlives_closing_and_opening_again(
+        self, house: House, fleet: Capuchin
+    ) -> None:
+        serve_plain(house)
+        talk = await fleet.start("plain", "one", by="ann")
+        await talk.settle()
+        kept = await talk.rename("  Refund of\tA-1001 ", by="bob")
+        await talk.send("two", by="ann")
+        await talk.settle()
+        await talk.close(by="ann")
+        await talk.settle()
+        with pytest.raises(RequestRefused):
+            await talk.rename("late", by="bob")
+        await talk.reopen(by="ann")
+        state = await talk.state()
+        rows = await self.one_row(fleet)
+        named = [e for e in await talk.events() if isinstance(e, ConversationRenamed)]
+
+        assert kept == state.title == "Refund of A-1001"
+        assert [r.title for r in rows] == ["Refund of A-1001"]
+        assert [(e.title, e.by) for e in named] == [("Refund of A-1001", "bob")]
+
+    @pytest.mark.parametrize("title", ["", "  ", "x" * 241, "a\x1b[31mb", "a\u202eb"])
+    async def test_a_title_that_is_no_line_of_text_is_refused(
+        self, house: House, fleet: Capuchin, title: str
+    ) -> None:
+        serve_plain(house)
+        talk = await fleet.start("plain", "one", by="ann")
+        await talk.settle()
+
+        with pytest.raises(RequestRefused):
+            await talk.rename(title, by="bob")
+        assert (await talk.state()).title == "one"
 
     async def one_row(self, fleet: Capuchin) -> list[ConversationRow]:
         async with asyncio.timeout(10):

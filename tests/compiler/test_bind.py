@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -179,17 +180,27 @@ def test_a_duration_is_counted_in_seconds(written: str, seconds: float) -> None:
     assert spec_of(f"{HEAD}approval: {{timeout: {written}}}\n").approval.timeout_s == seconds
 
 
-@pytest.mark.parametrize("written", ["0.10", "'0.10'", '"0.10"', "00.10"])
+@pytest.mark.parametrize("written", ["'0.10'", '"0.10"', '"00.10"'])
 def test_an_amount_is_taken_as_written_and_never_through_a_float(written: str) -> None:
     text = f"{HEAD}price: {{type: per_call, amount: {written}, currency: USD}}\n"
 
     assert spec_of(text).price.amount == "0.10"
 
 
-def test_an_amount_keeps_every_digit_of_an_unquoted_number() -> None:
-    text = f"{HEAD}price: {{type: per_call, amount: 123456789012.123456789012, currency: USD}}\n"
+def test_an_amount_keeps_every_digit() -> None:
+    text = f'{HEAD}price: {{type: per_call, amount: "123456789012.123456789012", currency: USD}}\n'
 
     assert spec_of(text).price.amount == "123456789012.123456789012"
+
+
+@pytest.mark.parametrize("written", ["0.10", "00.10", "123456789012.123456789012"])
+def test_an_amount_that_would_be_a_float_is_refused_and_repaired_as_written(written: str) -> None:
+    text = f"{HEAD}price: {{type: per_call, amount: {written}, currency: USD}}\n"
+    [found] = compile_text(text).diagnostics
+
+    assert found.id == "bad-amount"
+    assert found.fix is not None
+    assert found.fix.text == f'"{Decimal(written)}"'
 
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda p: p.stem)

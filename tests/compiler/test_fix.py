@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capuchin_yaml.compiler.fix import repaired
+from capuchin_yaml.compiler.fix import certain_edits, repaired
 from capuchin_yaml.compiler.load import compile_bytes
 from capuchin_yaml.compiler.nearest import certain
+from capuchin_yaml.compiler.source_text import SourceText
 from tests.compiler.corpus import INVALID, VALID
 from tests.compiler.packages import PaperSource
 
@@ -55,6 +56,10 @@ def fixed(text: str, head: str = HEAD) -> str:
         (
             "price: {type: per_call, amount: 3E-6, currency: eur}\n",
             'price: {type: per_call, amount: "0.000003", currency: EUR}\n',
+        ),
+        (
+            "price: {type: per_call, amount: 0.25, currency: USD}\n",
+            'price: {type: per_call, amount: "0.25", currency: USD}\n',
         ),
         ("approval: {timeout: 2 Days}\n", "approval: {timeout: 48h}\n"),
         ("injected: tenant\n", "injected: [tenant]\n"),
@@ -174,6 +179,36 @@ def test_a_repair_touches_only_lines_with_a_diagnostic(path: Path) -> None:
     before, after = data.split(b"\n"), result.data.split(b"\n")
     changed = {i for i, (a, b) in enumerate(zip(before, after, strict=True), start=1) if a != b}
     assert changed <= {d.span.line for d in result.done}
+
+
+@pytest.mark.parametrize("path", [*VALID, *INVALID], ids=lambda path: path.stem)
+def test_what_the_edits_make_of_a_file_is_repaired_to_the_same_as_the_file(path: Path) -> None:
+    data = path.read_bytes()
+    found = compile_bytes(data, path, PaperSource())
+    whole = repaired(data, path, PaperSource())
+    if any(d.id == "encoding" for d in found.diagnostics):
+        return  # no place of such a file can be named
+
+    edits = certain_edits(data, path, PaperSource())
+
+    plain = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+    text = SourceText(str(path), plain)
+    for edit in sorted((e for some in edits.values() for e in some), key=lambda e: e.span)[::-1]:
+        start = text.offset(edit.span.line, edit.span.column)
+        end = text.offset(edit.span.end_line, edit.span.end_column)
+        plain = plain[:start] + edit.text + plain[end:]
+    after = repaired(plain.encode("utf-8", "surrogateescape"), path, PaperSource())
+    assert after.data == whole.data
+    assert set(edits) <= set(found.diagnostics)
+    assert bool(edits) == any(d.id != "encoding" for d in whole.done)
+
+
+def test_a_repair_that_would_only_move_a_mistake_is_no_edit_and_the_others_are() -> None:
+    text = HEAD + "tools: [billin.lookup]\ntols: []\nlimit: {}\n"  # that package has no such tool
+
+    edits = certain_edits(text.encode(), AGENT, PaperSource())
+
+    assert [edit.text for some in edits.values() for edit in some] == ["limits"]
 
 
 _PIECES = st.sampled_from(

@@ -10,7 +10,7 @@ import pytest
 from capuchin_yaml.compiler.excerpt import cells
 from capuchin_yaml.compiler.load import compile_bytes
 from capuchin_yaml.compiler.render import FORMATS, Format, as_json, concise, full, github, report
-from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span
+from capuchin_yaml.diagnostics import Annotation, Diagnostic, Edit, Severity, Span
 from tests.compiler.packages import PaperSource
 
 TEXT = "apiVersion: capuchin/v1\nname: a\nprompt: Hi\naproval: all\nlimits: {max_steps: 0}\n"
@@ -41,6 +41,7 @@ def test_the_full_form_has_excerpt_caret_and_help() -> None:
         "   |\n"
         " 5 | limits: {max_steps: 0}\n"
         "   |                     ^\n"
+        "   = help: write 1 or more\n"
     )
 
 
@@ -175,6 +176,7 @@ def test_the_json_form_has_the_public_keys() -> None:
         "message": "the agent has no key 'aproval'",
         "help": "did you mean 'approval'?",
         "annotations": [],
+        "edits": [],
     }
 
 
@@ -182,7 +184,7 @@ def test_no_diagnostics_are_an_empty_answer() -> None:
     assert report([], {}, "full") == ""
     assert report([], {}, "concise") == ""
     assert report([], {}, "github") == ""
-    assert as_json([], ["a.yaml"])["diagnostics"] == []
+    assert as_json([], ["a.yaml"], {})["diagnostics"] == []
     assert json.loads(report([], {}, "sarif"))["runs"][0]["results"] == []
 
 
@@ -213,6 +215,33 @@ def test_the_sarif_form_has_regions_in_code_points_and_relative_paths() -> None:
         "artifactLocation": {"uri": "my%20agents/%C3%A9.yaml"},
         "region": {"startLine": 4, "startColumn": 1, "endLine": 4, "endColumn": 8},
     }
+
+
+def test_programs_get_the_edits_that_repair_a_mistake() -> None:
+    first, second = found()
+    edits = {first: (Edit(first.span, "approval"),)}
+
+    told = json.loads(report([first, second], {}, "json", edits=edits))["diagnostics"]
+    log = json.loads(report([first, second], {}, "sarif", edits=edits))["runs"][0]["results"]
+
+    place = {"path": "a.yaml", "line": 4, "column": 1, "end_line": 4, "end_column": 8}
+    assert told[0]["edits"] == [{**place, "text": "approval"}]
+    assert told[1]["edits"] == []
+    region = {"startLine": 4, "startColumn": 1, "endLine": 4, "endColumn": 8}
+    assert log[0]["fixes"] == [
+        {
+            "description": {"text": "did you mean 'approval'?"},
+            "artifactChanges": [
+                {
+                    "artifactLocation": {"uri": "a.yaml"},
+                    "replacements": [
+                        {"deletedRegion": region, "insertedContent": {"text": "approval"}}
+                    ],
+                }
+            ],
+        }
+    ]
+    assert "fixes" not in log[1]
 
 
 def test_the_headline_stands_alone_on_one_line() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capuchin_yaml.compiler.load import compile_bytes
-from capuchin_yaml.compiler.template import check_template, render_problem, render_prompt
+from capuchin_yaml.compiler.template import check_template, render_problems, render_prompt
 from capuchin_yaml.errors import InvalidAgent
 
 NAMES = frozenset({"name", "n"})
@@ -130,7 +130,7 @@ ESCAPES = [
 def test_no_way_out_of_the_sandbox_is_accepted_or_rendered(source: str) -> None:
     values = {"name": "bo", "n": 3}
 
-    assert check_template(source, NAMES).problems or render_problem(source, values)
+    assert check_template(source, NAMES).problems or render_problems(source, values)
     with pytest.raises(InvalidAgent):
         render_prompt(f"Hello {source}", values)
 
@@ -208,12 +208,80 @@ COSTLY = [
 def test_a_template_that_costs_too_much_is_refused_before_it_takes_the_memory(source: str) -> None:
     tracemalloc.start()
     checked = check_template(source, NAMES).problems
-    rendered = None if checked else render_problem(source, {"name": "bo", "n": 3})
+    rendered = None if checked else render_problems(source, {"name": "bo", "n": 3})
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
     assert checked or rendered
     assert peak_bytes < 60_000_000
+
+
+def test_a_tag_that_cannot_be_read_hides_no_other_mistake() -> None:
+    source = "{{ a: 1 }} {{ nme }} {#if} {{ 'x }} {{ name | uper }}"
+
+    problems = check_template(source, NAMES).problems
+
+    assert [(p.id, source[p.start : p.end]) for p in problems] == [
+        ("template-syntax", ":"),
+        ("template-syntax", "{#"),
+        ("template-syntax", "'"),
+        ("undefined-variable", "nme"),
+        ("unknown-filter", "uper"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% for x y in name %}{{ x }}{% else %}{{ x }}{% endfor %}",
+        "{% if n > %}a{% elif n %}b{% else %}c{% endif %}",
+        "{% set x = ( %}{{ x }}",
+        "{% if n %}{{ name }}",
+        "{{ name",
+        "{% endif %}",
+    ],
+)
+def test_one_broken_tag_is_one_mistake(source: str) -> None:
+    assert ids(source) == ["template-syntax"]
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("{% if n %}{{ name }} and {# a note #} more", 0),
+        ("{% for x in name %}{% if x %}{% endif %}", 0),
+        ("{% if n %}{% endif %}{% if n %}{{ n }}", 21),
+        ("{% if n %}{% for x in name %}{{ x }}{% endfor %}", 0),
+        ("{% set a %}{% set b = 1 %}{{ b }}", 0),
+    ],
+)
+def test_a_block_that_never_ends_is_shown_where_it_begins(source: str, shown: int) -> None:
+    [problem] = check_template(source, NAMES).problems
+
+    assert (problem.id, problem.start) == ("template-syntax", shown)
+
+
+def test_rendering_shows_every_mistake_and_none_twice() -> None:
+    source = "{{ 1 / 0 }} {{ n + 'a' }} {{ name }} {{ nme }} {{ range(99999) }}"
+
+    problems = render_problems(source, {"n": 1, "name": "bo"}, (source.index("nme"),))
+
+    assert [(p.id, source[p.start : p.end]) for p in problems] == [
+        ("template-error", "1"),
+        ("template-error", "n"),
+        ("template-too-large", "("),
+    ]
+
+
+def test_what_is_left_of_a_prompt_with_mistakes_may_be_empty() -> None:
+    assert [p.id for p in render_problems("{{ 1 / 0 }}", {})] == ["template-error"]
+    assert render_problems("{{ nme }}", {}, (3,)) == ()
+
+
+def test_a_template_with_very_many_mistakes_is_read_quickly() -> None:
+    source = "{{ a: 1 }} and some more text behind it\n" * 5_000
+
+    assert 1 <= len(check_template(source, NAMES).problems) < 10
 
 
 def test_half_a_character_never_leaves_a_prompt() -> None:

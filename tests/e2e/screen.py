@@ -86,21 +86,6 @@ class Screen:
         self._glass.write(text)
         self.wait_for(text)
 
-    def fill(self, before: str, text: str) -> None:
-        """Write over a field that holds `before`, again when it was not ready to take keys."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not self._holds(text):
-            assert time.monotonic() < deadline, f"the field takes no keys:\n{self.text}"
-            for _ in range(len(before) + len(text)):
-                self._glass.press("BSpace")
-            self._glass.write(text)
-            look_until = time.monotonic() + 3
-            while not self._holds(text) and time.monotonic() < look_until:
-                time.sleep(0.05)
-
-    def _holds(self, text: str) -> bool:
-        return any(f" {text} " in row for row in self.text.splitlines())
-
     def press(self, key: str) -> None:
         """Press a key, by its name or by itself."""
         if key in KEYS:

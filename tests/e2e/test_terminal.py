@@ -160,3 +160,31 @@ def test_an_open_tui_outlives_its_server_and_a_fresh_one_shows_the_same_approval
         screen.press("g")
         screen.wait_for("You said hello there", "It came back: signed")
     assert (street_data(project) / "signed").read_text() == "Zelda"
+
+
+def test_a_tui_that_was_killed_begins_again_where_it_was_with_its_draft(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    project = demo_project(tmp_path_factory.mktemp("killed"))
+    with project.up("--no-tui", "agents/billing.yaml"):
+        glass = PtyGlass("tui", cwd=project.folder, environ=project.environ)
+        screen = Screen(glass)
+        try:
+            screen.wait_for("● server", "● worker")
+            screen.type("hello")
+            screen.press("Enter")
+            screen.wait_for("idle", "turn 1")
+            # It says that a conversation is being started for as long as that is so.
+            screen.wait_gone("starting a conversation")
+            screen.type("half a thought")
+            # What was typed is written down within a second.
+            drafts = project.home / "drafts.json"
+            wait_until(lambda: drafts.exists() and "half a thought" in drafts.read_text())
+            kill(glass.process.pid)
+        finally:
+            screen.close()
+        with on_screen(PtyGlass, "tui", cwd=project.folder, environ=project.environ) as again:
+            again.wait_for("hello", "turn 1", "half a thought")
+            assert "also open" not in again.text
+            again.press("C-q")
+            again.wait_ended()

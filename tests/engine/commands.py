@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -99,3 +101,7 @@ async def main() -> None:
 
 if __name__ == "__main__":
     asyncio.run(main())
+    sys.stdout.flush()
+    # Why: the SDK's native threads may still log into an interpreter that is shutting down,
+    # which aborts a process that has answered.
+    os._exit(0)

@@ -461,6 +461,18 @@ async def paused(house: House) -> Talk:
 
 
 @shape
+async def renamed(house: House) -> Talk:
+    """Given a title by a person."""
+    await serve(house)
+    talk = await house.talk("recorded", "hello")
+    await talk.idle()
+    await talk.update(contract.RENAME, contract.Rename(**talk.fields(title="A title")))
+    await talk.send("hello again")
+    await talk.idle()
+    return talk
+
+
+@shape
 async def reopened(house: House) -> Talk:
     """Closed and opened again."""
     await serve(house)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.client import Client
 
+from capuchin_yaml.engine.agents import ServedAgent
 from capuchin_yaml.engine.state import Call, Conversation, Turn
 from capuchin_yaml.spec import ApprovalSpec, RuleSpec
 from tests.engine.house import House, Talk, open_house
@@ -231,3 +233,37 @@ def test_a_call_was_started_once_a_tool_was_or_may_have_been_entered(
     call = Call(1, "c:1", "pay", {}, entries=entries, unavailable=unavailable)
 
     assert call.was_started is bool(started)
+
+
+ASKS = RuleSpec("ask", tool="lab.pay", when="args.cents > 9", reason="Much.")
+WRITTEN = "tool: lab.pay · when: args.cents > 9 · then: ask · reason: Much."
+
+
+async def test_an_item_tells_the_rule_that_asks_as_written_and_where_it_stands(
+    house: House,
+) -> None:
+    payer(house, RuleSpec("ask", when="args.cents > 900"), ASKS)
+    served = house.agents.get("payer")
+    assert served is not None
+    house.agents.put(replace(served, rule_places=("agents/a.yaml:9", "agents/a.yaml:11")))
+    item = await (await house.talk("payer", "pay")).item()
+
+    assert item["rule"] == f"rule 2 (agents/a.yaml:11): {WRITTEN}"
+
+
+async def test_a_rule_of_a_file_that_changed_since_is_told_without_a_place(house: House) -> None:
+    talk = await house.talk(payer(house, ASKS), "hello")
+    await talk.idle()
+    served = house.agents.get("payer")
+    assert served is not None
+    changed = replace(served.spec, prompt="Other.")
+    house.agents.put(ServedAgent(changed, rule_places=("agents/a.yaml:11",)))
+    await talk.send("pay")
+
+    assert (await talk.item())["rule"] == f"rule 1: {WRITTEN}"
+
+
+async def test_the_policy_and_its_list_are_no_rule(house: House) -> None:
+    item = await (await house.talk(payer(house, policy="all"), "pay")).item()
+
+    assert (item["rule"], item["reason"]) == ("", "policy all")

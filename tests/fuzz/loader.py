@@ -88,14 +88,15 @@ def try_after(data: bytes) -> None:
     Raises:
         Broken: as `try_input`, or repairing twice is not repairing once.
     """
-    from capuchin_yaml.compiler.fix import repaired
+    from capuchin_yaml.compiler.fix import certain_edits, repaired
     from capuchin_yaml.compiler.render import FORMATS, report
     from tests.compiler.packages import PaperSource
 
     once = repaired(data, AGENT, PaperSource())
     check_outcome(once.compiled)
+    edits = certain_edits(data, AGENT, PaperSource())
     for format_ in FORMATS:
-        report(once.compiled.diagnostics, once.compiled.sources, format_)
+        report(once.compiled.diagnostics, once.compiled.sources, format_, edits=edits)
     if repaired(once.data, AGENT, PaperSource()).data != once.data:
         raise Broken("repairing a repaired file changes it")
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from capuchin_yaml.policy.cel_types import Scope, scope_of
 from capuchin_yaml.policy.rule_check import check_condition
+from capuchin_yaml.policy.rule_parts import contradiction, implies
 from capuchin_yaml.policy.rule_reach import hidden_by, never_matches
 from capuchin_yaml.spec import RuleSpec, ToolSpec, VariableSpec
 from tests.policy.test_gating import tool
@@ -158,6 +159,14 @@ def test_a_tool_with_free_arguments_is_not_checked_by_name() -> None:
         ("alias == 'pay'", False),
         ("!(args.currency == 'GBP')", False),
         ("true", False),
+        ("args.cents > 5 && args.cents < 3", True),
+        ("args.cents > 5 && 5 >= args.cents", True),
+        ("args.cents == 5 && args.cents != 5", True),
+        ("args.currency == 'USD' && args.currency == 'EUR'", True),
+        ("args.cents >= 5 && args.cents <= 5", False),
+        ("args.cents > 5 && (args.cents < 3 || true)", False),
+        ("conversation.calls < 0", True),
+        ("conversation.calls < 1", False),
     ],
 )
 def test_a_condition_that_no_valid_call_meets_is_found(condition: str, never: bool) -> None:
@@ -183,6 +192,13 @@ ANY, SOME = RuleSpec("ask"), RuleSpec("ask", when="args.n > 1")
         ([RuleSpec("ask", tool="a.x"), RuleSpec("ask", tool="a.y")], {}),
         ([RuleSpec("ask", tool="a.*"), RuleSpec("allow", tool="x")], {1: 0}),
         ([RuleSpec("ask", tool="a.x"), RuleSpec("ask", tool="a.y"), ANY], {2: 1}),
+        ([SOME, RuleSpec("allow", when="args.n > 5")], {1: 0}),
+        ([SOME, RuleSpec("allow", when="args.n >= 5 && args.m == 'x'")], {1: 0}),
+        ([SOME, RuleSpec("allow", when="args.n >= 1")], {}),
+        ([SOME, RuleSpec("allow", when="args.n > 5 || args.m == 'x'")], {}),
+        ([SOME, RuleSpec("deny", when="args.n > 5")], {}),
+        ([RuleSpec("allow", when="args.n > 5"), RuleSpec("deny", when="args.n > 1")], {0: 1}),
+        ([RuleSpec("ask", when="args.m != 'a'"), RuleSpec("ask", when="args.m == 'b'")], {1: 0}),
     ],
 )
 def test_a_rule_in_the_shadow_of_another_is_found(
@@ -191,6 +207,31 @@ def test_a_rule_in_the_shadow_of_another_is_found(
     tools = [tool("a.x"), tool("a.y")]
 
     assert hidden_by(rules, [None] * len(rules), tools) == expected
+
+
+_comparisons = st.builds(
+    lambda name, sign, number, turned: (
+        f"{number} {sign} {name}" if turned else f"{name} {sign} {number}"
+    ),
+    st.sampled_from(["a", "b"]),
+    st.sampled_from([">", "<", ">=", "<=", "==", "!="]),
+    st.integers(-2, 2),
+    st.booleans(),
+)
+_conditions = st.lists(_comparisons, min_size=1, max_size=3).map(" && ".join)
+
+
+@given(_conditions, _conditions)
+def test_what_is_said_of_two_conditions_is_so_for_every_value(one: str, other: str) -> None:
+    def holds(condition: str, a: int, b: int) -> bool:
+        return eval(condition.replace("&&", "and"), {"a": a, "b": b}) is True
+
+    values = [(a, b) for a in range(-4, 5) for b in range(-4, 5)]
+
+    if implies(one, other):
+        assert all(holds(other, *v) for v in values if holds(one, *v))
+    if contradiction(one) is not None:
+        assert not any(holds(one, *v) for v in values)
 
 
 @given(st.text(max_size=60))

@@ -239,6 +239,7 @@ class FakeGateway:
         due_s: float | None = 86400.0,
         then: str = "deny",
         by: str = "",
+        rule: str = "",
     ) -> Item:
         """Something waits for a person."""
         letter = {"approval": "a", "outcome": "o", "limit": "l"}.get(kind, "q")
@@ -264,6 +265,7 @@ class FakeGateway:
             injected={"tenant": "7"},
             definition_hash="3f2a91bc" * 8,
             reason="denylist: asks before billing.issue_refund",
+            rule=rule,
         )
         talk.items[item.id] = item
         talk.status = "waiting"
@@ -517,6 +519,16 @@ class FakeGateway:
         self.reopened.append(conversation)
         talk.status = "idle"
         self.emit(talk, "conversation_reopened", by=self.user, previous_run_id="0a1b")
+
+    async def rename(self, conversation: str, title: str) -> str:
+        """Give a talk a title."""
+        self._check()
+        talk = self._talk(conversation)
+        talk.title = " ".join(title.split())
+        if not talk.title:
+            raise RequestRefused("the title is blank")
+        self.emit(talk, "conversation_renamed", title=talk.title, by=self.user)
+        return talk.title
 
     async def close_talk(self, conversation: str, reason: str = "") -> None:
         """End the talk."""

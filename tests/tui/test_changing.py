@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +20,7 @@ from capuchin_yaml.tui.screens.grants import GrantsScreen
 from capuchin_yaml.tui.screens.inbox import InboxScreen
 from capuchin_yaml.tui.screens.remembering import RememberBox
 from capuchin_yaml.tui.widgets.draft import Draft
+from capuchin_yaml.tui.widgets.transcript import Transcript
 from tests.tui.conftest import running, text_of, until
 from tests.tui.fake_gateway import FakeGateway, FakeTalk
 from tests.tui.test_inbox import open_first
@@ -289,19 +294,43 @@ async def test_grants_are_listed_and_taken_back(fake: FakeGateway, talk: FakeTal
 async def test_opening_an_item_claims_it_and_the_claim_of_another_is_shown(
     fake: FakeGateway, talk: FakeTalk
 ) -> None:
-    import dataclasses
-    from datetime import UTC, datetime, timedelta
-
     item = fake.open_item(talk)
     until_then = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
     async with running(fake, start=talk.id) as (app, pilot):
         screen = await open_first(app, pilot)
         assert fake.claims == [item.id]
-        talk.items[item.id] = dataclasses.replace(item, claimed_by="bert", claimed_until=until_then)
+        talk.items[item.id] = replace(item, claimed_by="bert", claimed_until=until_then)
         screen.showing._read_at = float("-inf")
         await until(pilot, lambda: "bert looks at it" in text_of(app))
 
         assert app.guard.armed(app.event_clock())
+
+
+async def test_the_claim_of_a_program_that_was_killed_is_not_shown(
+    fake: FakeGateway, talk: FakeTalk
+) -> None:
+    code = (
+        "import time; from capuchin_yaml.client.claimant import this_process;"
+        "print(this_process(), flush=True); time.sleep(600)"
+    )
+    until_then = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
+    item = fake.open_item(talk)
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:  # noqa: ASYNC220  # it only prints
+        assert other.stdout is not None
+        claimed = replace(
+            item,
+            claimed_by="bert",
+            claimed_until=until_then,
+            claimed_process=other.stdout.readline().strip(),
+        )
+        async with running(fake, start=talk.id) as (app, pilot):
+            screen = await open_first(app, pilot)
+            talk.items[item.id] = claimed
+            screen.showing._read_at = float("-inf")
+            await until(pilot, lambda: "bert looks at it" in text_of(app))
+            other.kill()
+            await until(pilot, lambda: "bert looks at it" not in text_of(app))
 
 
 async def test_a_decision_with_changes_is_told_with_its_difference(
@@ -317,3 +346,43 @@ async def test_a_decision_with_changes_is_told_with_its_difference(
 
     assert "- amount_cents  4200" in text
     assert "+ amount_cents  5" in text
+
+
+async def test_a_changed_call_stays_one_card_that_tells_what_was_asked_and_what_ran(
+    fake: FakeGateway, talk: FakeTalk
+) -> None:
+    item = fake.open_item(talk)
+    ran = '{"amount_cents":2100,"order_id":"A-1001"}'
+    async with running(fake, start=talk.id) as (app, pilot):
+        fake.settle(item, "edit", "anna", "", arguments=ran)
+        # The engine judges what a person wrote, and tells the call a second time.
+        told = {"call_id": item.call_id, "tool": item.tool, "alias": "refund", "arguments": ran}
+        fake.emit(talk, "tool_requested", **told, verdict="ask", reason="it asks")
+        fake.emit(talk, "tool_started", **told)
+        await until(pilot, lambda: "● running" in text_of(app))
+        text = text_of(app)
+        assert text.count("▸ billing.issue_refund") == 1
+        assert 'changed by anna; asked: {"amount_cents":4200' in text
+        await pilot.press("escape")
+        app.chat.query_one(Transcript).focus()
+        await pilot.pause()
+        await pilot.press("enter")
+        await until(pilot, lambda: "changed by anna (- asked, + runs)" in text_of(app))
+        text = text_of(app)
+
+    assert "- amount_cents  4200" in text
+    assert "+ amount_cents  2100" in text
+
+
+async def test_a_change_that_cannot_run_is_asked_again_as_the_model_wrote_it(
+    fake: FakeGateway, talk: FakeTalk
+) -> None:
+    item = fake.open_item(talk)
+    async with running(fake, start=talk.id) as (app, pilot):
+        fake.settle(item, "edit", "anna", "", arguments='{"amount_cents":2100}')
+        fake.open_item(talk)
+        await until(pilot, lambda: "▲ waits for a person" in text_of(app))
+        text = text_of(app)
+
+    assert '{"amount_cents":4200' in text
+    assert "changed by" not in text

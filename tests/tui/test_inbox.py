@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -272,7 +273,7 @@ async def test_an_unknown_outcome_takes_a_result_or_is_run_again_or_failed(
         for label in (
             "h it happened (enter",
             "r it did not (run it again)",
-            "f treat it as failed",
+            "f treat it as",
         ):
             await until(pilot, lambda label=label: label in text_of(app))  # type: ignore[misc]  # bound now
         await pilot.press("h")
@@ -296,15 +297,24 @@ async def test_a_limit_goes_on_or_stops(fake: FakeGateway, talk: FakeTalk) -> No
     assert fake.decisions == [(item.id, 1, "go_on", "", "")]
 
 
-async def test_a_kind_of_a_later_release_is_drawn_and_not_answered(
-    fake: FakeGateway, talk: FakeTalk
+@pytest.mark.parametrize("kind", ["question", "survey\x1b[31m"])
+@pytest.mark.parametrize("size", [(120, 40), (40, 12)])
+async def test_a_kind_of_a_later_release_is_drawn_and_says_what_to_type(
+    fake: FakeGateway, talk: FakeTalk, kind: Any, size: tuple[int, int]
 ) -> None:
-    fake.open_item(talk, kind="question", tool="", title="Which order?")
-    async with running(fake, start=talk.id) as (app, pilot):
+    item = fake.open_item(talk, kind=kind, tool="", title="Which order?", arguments="")
+    async with running(fake, start=talk.id, size=size) as (app, pilot):
         await until(pilot, app.desk.fleet.waiting)
         await pilot.press("f2", "enter")
+        await until(pilot, lambda: "this release has no" in " ".join(text_of(app).split()))
+        for key in ("a", "d", "e", "r", "m", "D", "z", "v", "g"):
+            await pilot.press(key)
+        await until(pilot, lambda: app.screen is app.chat)
+        fake.settle(item, "withdrawn", "")
+        await until(pilot, lambda: not app.desk.fleet.waiting())
+        assert "\x1b" not in text_of(app)
 
-        await until(pilot, lambda: "capuchin inbox answer" in text_of(app))
+    assert fake.decisions == []
 
 
 async def test_escape_leaves_and_g_goes_to_the_conversation(
@@ -328,3 +338,15 @@ async def test_the_inbox_says_when_nothing_waits(fake: FakeGateway, talk: FakeTa
         await pilot.press("f2")
 
         await until(pilot, lambda: "nothing waits for you" in text_of(app))
+
+
+async def test_the_rule_that_asks_is_shown_as_written_with_its_file_and_line(
+    fake: FakeGateway, talk: FakeTalk
+) -> None:
+    rule = "rule 2 (agents/billing.yaml:14): when: args.amount_cents > 50 · then: ask"
+    fake.open_item(talk, rule=rule)
+    async with running(fake, start=talk.id) as (app, pilot):
+        await open_first(app, pilot)
+        text = text_of(app)
+
+    assert "rule       rule 2 (agents/billing.yaml:14): when: args.amount_cents > 50" in text

@@ -116,6 +116,21 @@ async def test_a_conversation_is_told_in_labelled_lines(fake: FakeGateway) -> No
     assert "\x1b" not in stage.text
 
 
+async def test_an_item_of_a_kind_it_does_not_know_is_told_with_what_to_type(
+    fake: FakeGateway,
+) -> None:
+    talk, _ = waiting(fake, kind="survey\x1b[31m", tool="", title="Which order?")
+    async with playing(fake, talk.id) as stage:
+        await stage.until_said("survey")
+        await stage.type("/show 1")
+        await stage.until_said("capuchin cancel demo.billing-a91f00")
+        await stage.type("/approve 1")
+        await stage.until_said("error")
+
+    assert "\x1b" not in stage.text
+    assert fake.decisions == []
+
+
 async def test_a_reply_is_told_by_paragraphs_and_once(fake: FakeGateway) -> None:
     talk = billing(fake)
     async with playing(fake, talk.id) as stage:

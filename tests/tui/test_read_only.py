@@ -10,7 +10,17 @@ from capuchin_yaml.tui.read_only import READS, read_only
 from tests.tui.conftest import running, text_of, until
 from tests.tui.fake_gateway import FakeGateway
 
-WRITES = {"start", "send", "decide", "revoke", "claim", "reopen", "cancel_turn", "close_talk"}
+WRITES = {
+    "start",
+    "send",
+    "decide",
+    "revoke",
+    "claim",
+    "reopen",
+    "cancel_turn",
+    "close_talk",
+    "rename",
+}
 
 
 def test_every_member_of_a_gateway_is_known_to_look_or_to_change() -> None:

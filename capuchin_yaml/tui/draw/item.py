@@ -57,6 +57,8 @@ def item_rows(
         out += _fact("package", item.distribution or "unknown", width)
         out += _fact("effect", item.effect or "unknown", width, _effect_role(item.effect))
     out += _fact("why", item.reason or "no reason was given", width)
+    if item.rule:
+        out += _fact("rule", item.rule, width)
     out += _people(item, width)
     name = f"{agent} {version}".strip()
     if item.definition_hash:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from capuchin_yaml.terminal_text import one_line, visible
+from capuchin_yaml.tui.draw.arguments import difference_rows
 from capuchin_yaml.tui.draw.clock import clock_time, seconds
 from capuchin_yaml.tui.draw.exact import argument_rows
 from capuchin_yaml.tui.draw.markdown import OpenMarkdown, markdown_rows
@@ -112,6 +113,9 @@ def _card(card: ToolCard, width: int, is_open: bool) -> list[Row]:
         rows = [clip(left, width), clip((Piece("  " + state, role),), width)]
     if is_open:
         rows += argument_rows(card.arguments, width)
+        if card.asked:
+            rows += wrap_text(f"  {_changed(card)} (- asked, + runs)", width, "muted")
+            rows += difference_rows(card.asked, card.arguments, width)
         if card.reason:
             rows += wrap_text("why: " + visible(card.reason), width, "muted", 2)
         if card.decided_by:
@@ -120,10 +124,17 @@ def _card(card: ToolCard, width: int, is_open: bool) -> list[Row]:
             rows.append(row("  result", "muted"))
             rows += wrap_text(visible(card.result), width, "block", 4)
         return rows
+    if card.asked:
+        note = f"{_changed(card)}; asked: {one_line(card.asked, _PREVIEW_CHARS)}"
+        rows.append(clip((Piece("  ├ ", "muted"), Piece(note, "warn")), width))
     note = _note(card)
     if note:
         rows.append(clip((Piece("  └ ", "muted"), Piece(note, role)), width))
     return rows
+
+
+def _changed(card: ToolCard) -> str:
+    return f"changed by {one_line(card.changed_by, 40)}" if card.changed_by else "changed"
 
 
 def _note(card: ToolCard) -> str:

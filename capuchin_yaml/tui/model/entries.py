@@ -53,6 +53,9 @@ class ToolCard:
     result: str = ""
     duration_s: float | None = None
     decided_by: str = ""
+    asked: str = ""
+    """What the model had asked for, where a person changed it."""
+    changed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

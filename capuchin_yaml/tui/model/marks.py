@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from capuchin_yaml.events import (
     ConversationClosed,
+    ConversationRenamed,
     ConversationReopened,
     DefinitionPinned,
     Event,
@@ -62,6 +63,8 @@ def _told(event: Event) -> tuple[str, Tone]:
             return "the conversation went on in a new run", "info"
         case GrantRevoked():
             return f"what was allowed beforehand is taken back{_by(event.by)}", "info"
+        case ConversationRenamed():
+            return f"renamed{_by(event.by)}: {event.title}", "info"
         case ConversationReopened():
             return f"opened again by {event.by}", "info"
         case TurnEnded():

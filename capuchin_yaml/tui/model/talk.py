@@ -14,6 +14,7 @@ from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.events import (
     AssistantSaid,
     ConversationClosed,
+    ConversationRenamed,
     ConversationReopened,
     DefinitionPinned,
     Event,
@@ -286,6 +287,13 @@ class Talk:
         state = _VERDICTS.get(event.verdict, "requested")
         if state == "requested":
             self._open_calls.add(event.call_id)
+        card = self.card(event.call_id)
+        if card is not None:
+            # What a person wrote instead is judged anew: the same call, told again.
+            fields: dict[str, Any] = {"arguments": event.arguments}
+            if state != "requested":
+                fields |= {"state": state, "reason": event.reason}
+            return self._set_card(event.call_id, **fields)
         self._card_at[event.call_id] = len(self.entries)
         return self._add(
             ToolCard(
@@ -310,7 +318,12 @@ class Talk:
         self._settle_status()
         changes: list[Change] = [ItemsChanged(), HeadChanged()]
         if item.kind == "approval":
-            changes += self._set_card(item.call_id, state="waiting", reason=item.reason)
+            asked = self.card(item.call_id)
+            fields: dict[str, Any] = {"state": "waiting", "reason": item.reason}
+            if asked is not None and item.arguments == asked.asked:
+                # What was written instead could not run: it is asked as it was.
+                fields |= {"arguments": item.arguments, "asked": "", "changed_by": ""}
+            changes += self._set_card(item.call_id, **fields)
         elif item.kind == "outcome":
             changes += self._set_card(item.call_id, state="unknown", reason=item.reason)
         return changes
@@ -326,7 +339,9 @@ class Talk:
             if event.reason:
                 fields["reason"] = event.reason
             if event.arguments:
-                fields |= {"arguments": event.arguments, "reason": f"changed by {event.by}"}
+                card = self.card(item.call_id)
+                fields |= {"arguments": event.arguments, "changed_by": event.by}
+                fields["asked"] = card.asked or card.arguments if card else item.arguments
             changes += self._set_card(item.call_id, **fields)
             if event.grant:
                 changes += self._add(Mark(event.time, granted(event, item.tool)))
@@ -380,6 +395,10 @@ class Talk:
             self.usage.record(event)
         return [HeadChanged()]
 
+    def _on_renamed(self, event: ConversationRenamed) -> list[Change]:
+        self.title = event.title
+        return [HeadChanged(), *self._add(mark_of(event))]
+
     def _on_reopened(self, event: ConversationReopened) -> list[Change]:
         self.status, self.detail = "idle", ""
         return [HeadChanged(), *self._add(mark_of(event))]
@@ -422,6 +441,7 @@ _HANDLERS: Mapping[type[Event], Callable[[Talk, Any], list[Change]]] = {
     ToolEnded: Talk._on_ended,
     GrantUsed: Talk._on_grant_used,
     UsageRecorded: Talk._on_usage,
+    ConversationRenamed: Talk._on_renamed,
     ConversationReopened: Talk._on_reopened,
     TurnEnded: Talk._on_turn_ended,
     ConversationClosed: Talk._on_closed,

@@ -24,6 +24,7 @@ _HELP = (
     ("/show N", "one item whole, and what to type to answer it"),
     ("/grants, /revoke GRANT", "what is allowed beforehand, and take it back"),
     ("/decided", "the last decisions"),
+    ("/rename TITLE", "the title of this conversation"),
     ("/cancel, /close, /reopen", "the turn; the conversation"),
     ("/status", "where one is, and how it stands"),
     ("/quit", "leave; conversations go on"),
@@ -47,6 +48,7 @@ class Commands:
             "decided": self._decided,
             "cancel": self._cancel,
             "close": self._close,
+            "rename": self._rename,
             "reopen": self._reopen,
             "status": self._status,
             "quit": self._quit,
@@ -156,6 +158,15 @@ class Commands:
             self._s.say(f"note: it ends for good; to close it type /close {talk.agent}")
         else:
             await self._s.desk.close_talk(talk.id)
+
+    async def _rename(self, rest: str, at: float) -> None:
+        talk = self._s.talk
+        if talk is None or talk.is_over:
+            self._s.say("error: no open conversation is here")
+        elif not rest:
+            self._s.say("error: /rename TITLE")
+        else:
+            await self._s.desk.rename(talk.id, rest)
 
     async def _reopen(self, rest: str, at: float) -> None:
         if self._s.talk is not None:

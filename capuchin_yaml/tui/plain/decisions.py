@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from capuchin_yaml.items import Item, who_has, who_may
+from capuchin_yaml.items import Item, unanswerable, who_has, who_may
 from capuchin_yaml.spec import canonical_json
 from capuchin_yaml.terminal_text import one_line, visible
 from capuchin_yaml.tui.gateway import InboxRow
@@ -121,13 +121,14 @@ class Docket:
 
 def item_lines(item: Item, n: int, *, edited: str = "") -> Iterator[str]:
     """The whole item, the identity before the alias, and what to type."""
-    yield f"{item.kind} {n}: {visible(item.title, keep_newlines=False)}"
+    yield f"{one_line(item.kind, 20)} {n}: {visible(item.title, keep_newlines=False)}"
     facts = [
         ("tool", item.tool),
         ("alias", item.alias),
         ("package", item.distribution),
         ("effect", (item.effect or "unknown") if item.tool else ""),
         ("why", item.reason),
+        ("rule", item.rule),
         ("may decide", who_may(item)),
         ("approved", who_has(item)),
         ("escalated to", item.escalated),
@@ -154,14 +155,15 @@ def item_lines(item: Item, n: int, *, edited: str = "") -> Iterator[str]:
     if item.due:
         yield f"  due: {visible(item.due)}, then {visible(item.then)}"
     yield f"  digest: {item.digest[:12]}, revision {item.revision}"
+    if not answers(item):
+        told = unanswerable(item.kind, item.conversation)
+        yield f"end of {one_line(item.kind, 20)} {n}; {told}"
+        return
     yield f"end of {item.kind} {n}; to answer type " + ", ".join(_ways(item, n, edited))
 
 
 def _ways(item: Item, n: int, edited: str) -> Iterable[str]:
-    given = answers(item)
-    if not given:
-        yield "nothing here: it is answered elsewhere"
-    for answer in given:
+    for answer in answers(item):
         if answer.asks_rule or answer.is_for_all:
             continue
         name = f" {item.tool}" if must_type_name(item, answer) else ""

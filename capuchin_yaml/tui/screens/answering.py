@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from textual.timer import Timer
 
 from capuchin_yaml.errors import CapuchinError
-from capuchin_yaml.items import Item
+from capuchin_yaml.items import Item, unanswerable
 from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.draw.rows import Piece, Row, row
@@ -54,8 +54,9 @@ class Answering:
         item = screen.item
         labels = self.labels()
         if screen.detail.shown is None or not labels:
-            text = "" if item is None or labels else "answer it with `capuchin inbox answer`"
-            return row(text or "nothing to answer here", "muted")
+            if item is not None and not labels:
+                return row(unanswerable(item.kind, item.conversation), "warn")
+            return row("nothing to answer here", "muted")
         if item is not None and (item.id, item.digest) in self._sending:
             return row("… sent, waiting for the conversation's word", "accent")
         reason = self._why_not(now)

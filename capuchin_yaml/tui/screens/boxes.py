@@ -13,6 +13,7 @@ from textual.widgets import Input
 from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.draw.rows import Piece, Row, row, wrap
 from capuchin_yaml.tui.model.pasted import clean
+from capuchin_yaml.tui.typeahead import Form, take_keys
 from capuchin_yaml.tui.widgets.draft import Draft
 from capuchin_yaml.tui.widgets.lines import Lines
 
@@ -21,7 +22,7 @@ _FRAME = 8
 """Columns that the box and its frame take around the text."""
 
 
-class TextBox(ModalScreen[str | None]):
+class TextBox(Form[str | None]):
     """A text for an answer: ctrl+s sends it, Esc goes back and decides nothing."""
 
     CSS_PATH = "boxes.tcss"
@@ -49,7 +50,7 @@ class TextBox(ModalScreen[str | None]):
             _title(self._title, self._hint, self.app.size.width)
         )
         self._keys(row("ctrl+s sends · Enter breaks the line · Esc goes back", "muted"))
-        self.query_one(Draft).focus()
+        take_keys(self.query_one(Draft))
 
     def action_send(self) -> None:
         """Hand the text on, unless it is too long or must not be empty."""
@@ -72,7 +73,44 @@ class TextBox(ModalScreen[str | None]):
         self.query_one("#keys", Lines).set_rows([keys])
 
 
-class NameBox(ModalScreen[bool]):
+class LineBox(Form[str | None]):
+    """One line of text that has a value already: Enter takes it, Esc changes nothing."""
+
+    CSS_PATH = "boxes.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", id="line.back"),
+    ]
+
+    def __init__(self, title: str, value: str) -> None:
+        super().__init__()
+        self._title = title
+        self._value = value
+
+    def compose(self) -> ComposeResult:
+        """Title, line, keys."""
+        with Vertical(id="box"):
+            yield Lines(id="title")
+            yield Input(self._value, id="name", compact=True, select_on_focus=False)
+            yield Lines(id="keys")
+
+    def on_mount(self) -> None:
+        """Start in the line."""
+        self.query_one("#title", Lines).set_rows([row(one_line(self._title, 200), "strong")])
+        keys = row("Enter takes it · ctrl+u empties the line · Esc goes back", "muted")
+        self.query_one("#keys", Lines).set_rows([keys])
+        take_keys(self.query_one(Input))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Hand the line on."""
+        event.stop()
+        self.dismiss(event.value.strip())
+
+    def action_back(self) -> None:
+        """Change nothing."""
+        self.dismiss(None)
+
+
+class NameBox(Form[bool]):
     """The name of a destructive tool, to be typed; anything else sends nothing."""
 
     CSS_PATH = "boxes.tcss"
@@ -99,7 +137,7 @@ class NameBox(ModalScreen[bool]):
         self.query_one("#title", Lines).set_rows(rows)
         keys = row("Enter sends when the name is right · Esc goes back", "muted")
         self.query_one("#keys", Lines).set_rows([keys])
-        self.query_one(Input).focus()
+        take_keys(self.query_one(Input))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go on only with the very name."""

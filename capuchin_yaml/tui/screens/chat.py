@@ -17,6 +17,7 @@ from capuchin_yaml.tui.draw.rows import Row, row
 from capuchin_yaml.tui.screens.finding import Finding
 from capuchin_yaml.tui.screens.frame import Frame
 from capuchin_yaml.tui.screens.writing import Writing
+from capuchin_yaml.tui.typeahead import take_keys
 from capuchin_yaml.tui.widgets.composer import Composer
 from capuchin_yaml.tui.widgets.lines import Lines
 from capuchin_yaml.tui.widgets.picklist import Pick, PickList
@@ -41,8 +42,8 @@ class ChatScreen(Frame):
     PANES = ("#filter", "#talks", "#transcript", "#pill", "#queue", "#strip", "#menu", "#composer")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+b", "talks", "conversations", id="chat.talks"),
-        Binding("ctrl+n", "app.new_talk", "new", id="chat.new"),
-        Binding("slash", "filter", "filter", show=False, id="chat.filter"),
+        Binding("ctrl+n", "app.new_talk", "new", id="chat.new", priority=True),
+        Binding("slash", "filter", "filter", show=False, id="chat.filter", priority=True),
         Binding("escape", "compose", "composer", show=False, id="chat.compose"),
         Binding("ctrl+c", "interrupt", "copy or cancel", show=False, id="chat.copy"),
         Binding("ctrl+f", "find", "find", id="chat.find", priority=True),
@@ -110,8 +111,8 @@ class ChatScreen(Frame):
         """Start in the composer."""
         composer = self.query_one(Composer)
         composer.accept = self._submit
-        composer.focus()
         composer.put(self.capuchin.drafts.get(""))
+        take_keys(composer)
         self.query_one("#find").display = False
         menu = self.query_one("#menu", PickList)
         menu.display, menu.can_focus = False, False
@@ -120,6 +121,11 @@ class ChatScreen(Frame):
     def on_resize(self) -> None:
         """Bars are cut for the width."""
         self.draw()
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing is on show and nothing was written yet."""
+        return self.talk is None and not self.query_one(Composer).text
 
     def open(self, conversation: str) -> None:
         """Show a conversation; the draft of the one before is kept."""
@@ -131,11 +137,13 @@ class ChatScreen(Frame):
         if self.talk is not None:
             drafts.put(self.talk.id, composer.text)
             self.desk.detach(self.talk.id)
-        elif composer.text.strip() and not drafts.get(conversation).strip():
+        elif composer.text.strip():
             # Words written before any conversation was open belong to the first one.
-            drafts.put(conversation, composer.text)
+            kept = drafts.get(conversation)
+            drafts.put(conversation, f"{kept}\n{composer.text}" if kept.strip() else composer.text)
         drafts.put("", "")
         self.talk = self.desk.attach(conversation)
+        self.capuchin.place.keep(conversation)
         self._changes.clear()
         self.query_one(Transcript).show(self.talk)
         composer.text = drafts.get(conversation)
@@ -144,8 +152,13 @@ class ChatScreen(Frame):
         self.draw()
 
     def focus_composer(self) -> None:
-        """Go to the composer."""
-        self.query_one(Composer).focus()
+        """Go to the composer; what was typed for it before is typed into it."""
+        take_keys(self.query_one(Composer))
+
+    def add_to_draft(self, text: str) -> None:
+        """Write behind what is in the composer."""
+        composer = self.query_one(Composer)
+        composer.put(composer.text + text)
 
     def send_first(self, text: str) -> None:
         """Send the words with which a conversation was begun, unless they were changed since."""
@@ -272,6 +285,9 @@ class ChatScreen(Frame):
             text = f"this conversation is {talk.status}{again}; the draft stays"
             self.capuchin.say(text, "warn")
             return False
+        if text.startswith("/rename ") and "\n" not in text.strip():
+            self.capuchin.talks.rename(text.removeprefix("/rename ").strip())
+            return True
         self.desk.send(talk.id, text)
         self.capuchin.history.add(text)
         self.capuchin.drafts.put(talk.id, "")
@@ -405,7 +421,7 @@ class ChatScreen(Frame):
     def action_filter(self) -> None:
         """Go to the filter of the list."""
         self.add_class("-side")
-        self.query_one("#filter", Input).focus()
+        take_keys(self.query_one("#filter", Input))
 
     def action_compose(self) -> None:
         """Clear the filter and go to the composer."""

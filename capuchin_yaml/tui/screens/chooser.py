@@ -10,17 +10,17 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.draw.rows import Piece, Row, clip, row, spread
 from capuchin_yaml.tui.model.search import Choosable, found
+from capuchin_yaml.tui.typeahead import Form, take_keys
 from capuchin_yaml.tui.widgets.lines import Lines
 from capuchin_yaml.tui.widgets.picklist import Pick, PickList
 
 
-class Chooser(ModalScreen[str | None]):
+class Chooser(Form[str | None]):
     """Returns the key of the entry that was chosen, or None."""
 
     CSS_PATH = "boxes.tcss"
@@ -55,7 +55,7 @@ class Chooser(ModalScreen[str | None]):
         choices.styles.height = height
         choices.can_focus = False
         self._filter("")
-        self.query_one(Input).focus()
+        take_keys(self.query_one(Input))
 
     @property
     def keys_shown(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from capuchin_yaml.tui.draw.decided import decided_line, decided_rows
 from capuchin_yaml.tui.draw.rows import Piece, Row, row
 from capuchin_yaml.tui.model.settled import Settled
 from capuchin_yaml.tui.screens.frame import Frame
+from capuchin_yaml.tui.typeahead import take_keys
 from capuchin_yaml.tui.widgets.lines import Lines
 from capuchin_yaml.tui.widgets.picklist import Pick, PickList
 from capuchin_yaml.tui.widgets.reader import Reader
@@ -29,7 +30,7 @@ class DecidedScreen(Frame):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", id="decided.back"),
         Binding("t", "waiting", "what waits", id="decided.waiting"),
-        Binding("slash", "filter", "filter", id="decided.filter"),
+        Binding("slash", "filter", "filter", id="decided.filter", priority=True),
         Binding("g", "go", "go to the talk", id="decided.go"),
         Binding("tab,right", "detail", "to the detail", show=False, id="decided.detail"),
         Binding("shift+tab,left", "list", "to the list", show=False, id="decided.list"),
@@ -122,7 +123,7 @@ class DecidedScreen(Frame):
         """Go to the filter."""
         box = self.query_one("#filter", Input)
         box.display = True
-        box.focus()
+        take_keys(box)
 
     def action_waiting(self) -> None:
         """Go to what waits."""

@@ -9,7 +9,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from capuchin_yaml.engine.contract import MAX_EDIT_BYTES
@@ -25,6 +24,7 @@ from capuchin_yaml.tui.model.arguments import (
     form,
     laid_out,
 )
+from capuchin_yaml.tui.typeahead import Form, take_keys
 from capuchin_yaml.tui.widgets.draft import Draft
 from capuchin_yaml.tui.widgets.lines import Lines
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _WIDTH = 66
 
 
-class EditBox(ModalScreen[str | None]):
+class EditBox(Form[str | None]):
     """Returns the checked canonical text; Esc changes nothing. Sending is another step."""
 
     CSS_PATH = "boxes.tcss"
@@ -88,7 +88,7 @@ class EditBox(ModalScreen[str | None]):
         box.display, text.display = not self._is_json, self._is_json
         first = text if self._is_json else next(iter(box.query(Input)), None)
         if first is not None:
-            first.focus()
+            take_keys(first)
         self._say("ctrl+s checks it · ctrl+t form or JSON · ctrl+g editor · Esc drops", "muted")
 
     def _written(self) -> str:

@@ -19,6 +19,7 @@ from capuchin_yaml.tui.draw.steps import detail_rows, event_rows, step_rows
 from capuchin_yaml.tui.model.steps import Step, Steps, json_line
 from capuchin_yaml.tui.model.talk import Talk
 from capuchin_yaml.tui.screens.frame import Frame
+from capuchin_yaml.tui.typeahead import take_keys
 from capuchin_yaml.tui.widgets.lines import Lines
 from capuchin_yaml.tui.widgets.picklist import Pick, PickList
 from capuchin_yaml.tui.widgets.reader import Reader
@@ -32,7 +33,7 @@ class EventsScreen(Frame):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f3", "back", "back", id="events.back"),
         Binding("v", "view", "steps or raw", id="events.view"),
-        Binding("slash", "filter", "filter", id="events.filter"),
+        Binding("slash", "filter", "filter", id="events.filter", priority=True),
         Binding("exclamation_mark", "errors", "errors only", id="events.errors"),
         Binding("f", "follow", "follow", id="events.follow"),
         Binding("o", "older", "older events", id="events.older"),
@@ -201,7 +202,7 @@ class EventsScreen(Frame):
         """Go to the filter."""
         box = self.query_one("#filter", Input)
         box.display = True
-        box.focus()
+        take_keys(box)
 
     def action_older(self) -> None:
         """Read older events."""

@@ -8,6 +8,7 @@ from textual.widgets import Input
 
 from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.terminal_text import one_line
+from capuchin_yaml.tui.typeahead import take_keys
 from capuchin_yaml.tui.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Finding:
     def open(self) -> None:
         """Go to the line."""
         self.box.display = True
-        self.box.focus()
+        take_keys(self.box)
 
     def close(self) -> None:
         """Forget what was looked for."""

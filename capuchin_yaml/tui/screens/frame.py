@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.screen import Screen
+from textual.widgets import Input, TextArea
 
 from capuchin_yaml.tui.draw.bars import banner_rows, others_rows, top_row
 from capuchin_yaml.tui.draw.rows import row
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 NARROW = 60
 MEDIUM = 100
+_OPENING = frozenset({"edit", "filter"})
+"""Actions whose key is a letter where text is written."""
 
 
 class Frame(Screen[None]):
@@ -57,6 +60,12 @@ class Frame(Screen[None]):
     def has_panes(self) -> bool:
         """Whether all its panes are there; while it is taken away they go one by one."""
         return all(bool(self.query(pane)) for pane in ("#top", "#status", *self.PANES))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A key that opens a field is a letter in a text; elsewhere it acts before the next key."""
+        if action in _OPENING and isinstance(self.focused, Input | TextArea):
+            return False
+        return super().check_action(action, parameters)
 
     @property
     def is_ready(self) -> bool:

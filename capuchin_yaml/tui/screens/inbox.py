@@ -24,6 +24,7 @@ from capuchin_yaml.tui.screens.answering import Answering
 from capuchin_yaml.tui.screens.bulk import Bulk
 from capuchin_yaml.tui.screens.frame import Frame
 from capuchin_yaml.tui.screens.showing import Showing
+from capuchin_yaml.tui.typeahead import take_keys
 from capuchin_yaml.tui.widgets.item_detail import ItemDetail
 from capuchin_yaml.tui.widgets.lines import Lines
 from capuchin_yaml.tui.widgets.picklist import Pick, PickList
@@ -38,11 +39,11 @@ class InboxScreen(Frame):
         Binding("escape,f2", "back", "back", id="inbox.back"),
         Binding("g", "go", "go to the talk", id="inbox.go"),
         Binding("v", "exact", "laid out, form, exact text", id="inbox.exact"),
-        Binding("e", "edit", "change the arguments", id="inbox.edit"),
+        Binding("e", "edit", "change the arguments", id="inbox.edit", priority=True),
         Binding("x", "drop_edit", "drop your changes", id="inbox.drop_edit"),
         Binding("b", "grants", "allowed beforehand", id="inbox.grants"),
         Binding("t", "decided", "what was decided", id="inbox.decided"),
-        Binding("slash", "filter", "filter", id="inbox.filter"),
+        Binding("slash", "filter", "filter", id="inbox.filter", priority=True),
         Binding("u", "order", "another order", id="inbox.order"),
         Binding("z", "put_off", "not now", id="inbox.put_off"),
         Binding("m", "mark", "mark", id="inbox.mark"),
@@ -244,7 +245,7 @@ class InboxScreen(Frame):
     def action_list(self) -> None:
         """Go to the list."""
         self.remove_class("-open")
-        self.query_one(PickList).focus()
+        self.set_focus(self.query_one(PickList))
 
     def action_step(self, step: int) -> None:
         """Show the next or the previous item."""
@@ -279,7 +280,7 @@ class InboxScreen(Frame):
         box = self.query_one("#filter", Input)
         box.display = True
         self.action_list()
-        box.focus()
+        take_keys(box)
 
     def action_order(self) -> None:
         """List in another order."""

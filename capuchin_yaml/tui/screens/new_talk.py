@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from capuchin_yaml.errors import CapuchinError
@@ -18,19 +17,24 @@ from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.desk import Desk
 from capuchin_yaml.tui.draw.rows import Piece, Row, clip, row, wrap
 from capuchin_yaml.tui.gateway import AgentCard
+from capuchin_yaml.tui.typeahead import Form, TypedAhead, take_keys
 from capuchin_yaml.tui.widgets.lines import Lines
 from capuchin_yaml.tui.widgets.picklist import Pick, PickList
+
+if TYPE_CHECKING:
+    from capuchin_yaml.tui.app import CapuchinApp
 
 _WIDTH = 66
 
 
-class NewTalk(ModalScreen[str | None]):
+class NewTalk(Form[str | None]):
     """Returns the id of the conversation that was started, or None."""
 
     CSS_PATH = "boxes.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", id="new.back", priority=True),
-        Binding("ctrl+s", "start", "start", id="new.start"),
+        Binding("ctrl+s", "start", "start", id="new.start", priority=True),
+        Binding("enter", "pick", "pick", show=False, id="new.pick", priority=True),
     ]
 
     def __init__(self, desk: Desk, agent: str = "") -> None:
@@ -57,20 +61,42 @@ class NewTalk(ModalScreen[str | None]):
         agents = self.query_one(PickList)
         agents.set_picks([Pick(c.name, partial(_card_rows, c)) for c in cards], _none())
         agents.styles.height = min(max(len(cards) * 2, 2), 16)
-        agents.focus()
+        self.set_focus(agents)
         self._say("Enter picks · Esc goes back", "muted")
-        if self._wanted:
+        if self._wanted and self._wanted in agents.keys:
             agents.mark(self._wanted)
+            agents.action_open()
+        else:
+            self._ahead.release()
+
+    @property
+    def _ahead(self) -> TypedAhead:
+        return cast("CapuchinApp", self.app).ahead
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enter picks in the list only."""
+        if action == "pick" and not isinstance(self.focused, PickList):
+            return False
+        return super().check_action(action, parameters)
+
+    def action_pick(self) -> None:
+        """Take the marked agent; what is typed from now on is for its form."""
+        agents = self.query_one(PickList)
+        if agents.keys:
+            self._ahead.hold(self)
             agents.action_open()
 
     @on(PickList.Opened)
     async def _picked(self, event: PickList.Opened) -> None:
         event.stop()
+        self._ahead.hold(self)
         card = next((c for c in self._desk.fleet.agents if c.name == event.key), None)
         if card is None:
+            self._ahead.release()
             return
         if not card.is_served:
             self._say(card.problem or "it is not served", "bad")
+            self._ahead.release()
             return
         self._card = card
         if not card.asks_first:
@@ -93,8 +119,8 @@ class NewTalk(ModalScreen[str | None]):
             await self._field(form, "variable", name, label, value)
         for name in card.injected:
             await self._field(form, "injected", name, f"{name} (tools see it, the model does not)")
-        self._fields[0][2].focus()
         self._say("ctrl+s starts · Tab moves on · Esc goes back", "muted")
+        take_keys(self._fields[0][2])
 
     async def _field(
         self, form: Vertical, group: str, name: str, label: str, value: str = ""
@@ -118,6 +144,7 @@ class NewTalk(ModalScreen[str | None]):
         if self._card is None or self._is_starting:
             return
         self._is_starting = True
+        self._ahead.hold(self, is_long=True)
         self._say("starting…", "accent")
         self._desk.spawn(self._start(self._card))
 
@@ -133,9 +160,12 @@ class NewTalk(ModalScreen[str | None]):
             conversation = await self._desk.start(card.name, variables, injected)
         except CapuchinError as error:
             self._is_starting = False
+            self._ahead.release()
             self._say(str(error), "bad")
             return
         if self.is_mounted:
+            # What is typed from now on is for the conversation.
+            self._ahead.hold(cast("CapuchinApp", self.app).chat)
             self.dismiss(conversation)
 
     def action_back(self) -> None:

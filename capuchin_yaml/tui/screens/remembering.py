@@ -10,7 +10,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from capuchin_yaml.items import Item
@@ -26,6 +25,7 @@ from capuchin_yaml.tui.model.remember import (
     still_asks,
     yaml_rule,
 )
+from capuchin_yaml.tui.typeahead import Form, take_keys
 from capuchin_yaml.tui.widgets.lines import Lines
 
 _WIDTH = 66
@@ -36,7 +36,7 @@ _FIELDS = (
 )
 
 
-class RememberBox(ModalScreen[Remembered | None]):
+class RememberBox(Form[Remembered | None]):
     """Returns what was chosen; nothing is chosen beforehand, and Enter never sends."""
 
     CSS_PATH = "boxes.tcss"
@@ -69,8 +69,8 @@ class RememberBox(ModalScreen[Remembered | None]):
             self.query_one(f"#label-{name}", Lines).set_rows(self._wrapped(label, "muted"))
         keys = "ctrl+s approves and remembers · ctrl+y copies a rule for all talks · Esc goes back"
         self.query_one("#keys", Lines).set_rows(self._wrapped(keys, "muted"))
-        self.query_one("#scope", Input).focus()
         self._draw_rule()
+        take_keys(self.query_one("#scope", Input))
 
     @on(Input.Changed)
     def _draw_rule(self) -> None:

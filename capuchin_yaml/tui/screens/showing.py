@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from capuchin_yaml.client.claimant import has_ended
 from capuchin_yaml.errors import CapuchinError
 from capuchin_yaml.items import Item
 from capuchin_yaml.spec import JsonValue
@@ -209,5 +210,7 @@ class Showing:
         kind = one_line(self.item.kind, 20)
         head = f"{kind} · " if not self._screen.is_narrow else ""
         claim = claim_text(self.item, user, now)
+        if claim and has_ended(self.item.claimed_process):
+            claim = ""
         other = (Piece(f"{claim} · ", "accent"),) if claim else ()
         return (*other, Piece(f"{head}waits {wait} · ", "strong"), Piece(left, "warn"))
