@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,41 @@ async def test_times_are_the_same_after_a_crash_whoever_looked_on(
         for talk, item, events in before:
             assert await talk.item() == item
             assert (await talk.events())[: len(events)] == events
+
+
+async def test_calls_that_end_one_after_another_have_their_times_after_a_crash(
+    empty_house: House, key: bytes
+) -> None:
+    """The tasks of the earlier ends command nothing, and a replay may cut such tasks otherwise."""
+    house = empty_house
+    ends = [0.2, 0.9, 1.6]
+    calls = [
+        *({"tool": "block", "args": {"name": str(s), "seconds": s}} for s in ends),
+        {"tool": "flaky", "args": {"times": 1}},
+        {"tool": "write", "args": {"line": "one"}},
+    ]
+    model = house.script(
+        {"when": {"user": "go"}, "reply": {"calls": calls}}, default={"say": "done"}
+    )
+    rules = ApprovalSpec(policy="denylist", tools=("lab.write",))
+    house.agent("many", model, "lab.block", "lab.flaky", "lab.write", approval=rules)
+    async with worker_process(house, key) as first:
+        talk = await house.talk("many", "go")
+        item = await talk.item()
+        await talk.until(lambda s: s["status"] == "waiting")
+        waiting = await talk.events()
+        await kill(first)
+    async with worker_process(house, key):
+        assert (await talk.events())[: len(waiting)] == waiting
+        await talk.decide(item, "approve")
+        await talk.idle()
+        whole = await talk.events()
+    async with worker_process(house, key):
+        assert await talk.events() == whole
+
+    ended = [datetime.fromisoformat(e["time"]) for e in whole if e["kind"] == "tool_ended"]
+    assert ended == sorted(ended)
+    assert (ended[3] - ended[0]).total_seconds() > 1
 
 
 async def test_model_calls_of_a_killed_worker_are_repeated_and_no_turn_fails(
