@@ -159,7 +159,7 @@ async def test_decisions_that_race_each_other_under_a_watchers_eyes_still_replay
             },
             default={"say": "done"},
         )
-        approval = ApprovalSpec(policy="all", quorum=2, timeout_s=60.0, remind_s=0.05)
+        approval = ApprovalSpec(policy="all", quorum=2, timeout_s=60.0, remind_s=0.2)
         house.agent("raced", model, "lab.write", approval=approval)
         fleet = Capuchin(house.client, project=house.project)
 
@@ -182,13 +182,15 @@ async def test_decisions_that_race_each_other_under_a_watchers_eyes_still_replay
 
             onlookers = [asyncio.create_task(look_on()) for _ in range(2)]
             for n in range(3):
-                state = await talk.until(lambda s: len(s["items"]) == 3)
+                # So long because a task that is given back several times in a row comes later
+                # each time.
+                state = await talk.until(lambda s: len(s["items"]) == 3, timeout_s=90)
                 people = [(i, by) for i in state["items"] for by in ("ann", "bob", "cleo")]
                 chance.shuffle(people)
                 await asyncio.gather(*(decide(i, by) for i, by in people))
                 if n == 1:
                     await conversation.cancel_turn(by="ann")
-                await talk.idle()
+                await talk.idle(timeout_s=90)
                 if n < 2:
                     await conversation.send("write", by="ann")
             over.set()
