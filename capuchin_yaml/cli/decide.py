@@ -30,15 +30,27 @@ class Found:
     """How it was settled; None while it waits."""
 
 
-async def find_item(fleet: Capuchin, word: str) -> Found:
+async def find_item(fleet: Capuchin, word: str, digest: str | None = None) -> Found:
     """The item that `word` means: its id, with any beginning of the conversation's, or that alone.
 
-    An item that was decided before is found too, by its id.
+    An item that was decided before is found too, by its id. With a digest it must still be what
+    the person saw.
 
     Raises:
         ConversationNotFound: there is no such conversation.
-        RequestRefused: there is no such item, or several wait and none is named.
+        RequestRefused: there is no such item, several wait and none is named, or it changed.
     """
+    found = await _find(fleet, word)
+    if digest is not None and not found.item.digest.startswith(digest):
+        item = found.item
+        raise RequestRefused(
+            f"{item.id} is not what --digest {digest} names (it is revision {item.revision}, "
+            f"{item.digest[:DIGEST_SHOWN]}); look at it again: capuchin inbox show {item.id}"
+        )
+    return found
+
+
+async def _find(fleet: Capuchin, word: str) -> Found:
     address, _, name = word.partition(":")
     conversation = await fleet.find(address)
     state = await conversation.state()
@@ -65,19 +77,6 @@ def _past_item(events: Sequence[Event], item_id: str) -> tuple[Item, ItemDecided
         elif isinstance(event, ItemDecided) and event.item_id == item_id:
             decided = event
     return None if opened is None or decided is None else (opened, decided)
-
-
-def same_digest(item: Item, digest: str) -> None:
-    """Make sure that the item is still what the person saw.
-
-    Raises:
-        RequestRefused: it changed, so it must be looked at again.
-    """
-    if not item.digest.startswith(digest):
-        raise RequestRefused(
-            f"{item.id} is not what --digest {digest} names (it is revision {item.revision}, "
-            f"{item.digest[:DIGEST_SHOWN]}); look at it again: capuchin inbox show {item.id}"
-        )
 
 
 async def typed_word(out: Output, prompt: str, lines: Lines | None = None) -> str:

@@ -12,7 +12,7 @@ from capuchin_yaml.cli.changed_call import (
     tell_change,
     written_text,
 )
-from capuchin_yaml.cli.decide import decide, find_item, same_digest, typed_word
+from capuchin_yaml.cli.decide import decide, find_item, typed_word
 from capuchin_yaml.cli.item_options import digest, item
 from capuchin_yaml.cli.item_text import print_item
 from capuchin_yaml.cli.output import ExitCode, Output
@@ -67,9 +67,7 @@ async def _edit(
     as_json: bool,
 ) -> ExitCode:
     async with reached() as (_home, fleet):
-        found = await find_item(fleet, word)
-        if digest is not None:
-            same_digest(found.item, digest)
+        found = await find_item(fleet, word, digest)
         change = Change()
         if found.decided is None:
             written = written_text(found.item) if text is None else text

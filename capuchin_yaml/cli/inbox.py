@@ -23,7 +23,6 @@ from capuchin_yaml.cli.clock import distance
 from capuchin_yaml.cli.decide import (
     decide,
     find_item,
-    same_digest,
     typed_word,
 )
 from capuchin_yaml.cli.durations import DURATION
@@ -207,10 +206,8 @@ async def _settle_approval(
     wish: _Wish,
 ) -> ExitCode:
     async with reached() as (_home, fleet):
-        found = await find_item(fleet, word)
+        found = await find_item(fleet, word, digest)
         change = Change(grant=wish.grant)
-        if digest is not None:
-            same_digest(found.item, digest)
         if found.decided is None and (wish.edit or wish.text is not None):
             text = written_text(found.item) if wish.text is None else wish.text
             change = Change(await changed_arguments(found.conversation, found.item, text))
@@ -280,9 +277,7 @@ async def _answer(
     as_json: bool,
 ) -> ExitCode:
     async with reached() as (_home, fleet):
-        found = await find_item(fleet, word)
-        if digest is not None:
-            same_digest(found.item, digest)
+        found = await find_item(fleet, word, digest)
         return await decide(out, found, choice, reason=reason, result=result, as_json=as_json)
 
 

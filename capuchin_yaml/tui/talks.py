@@ -1,10 +1,11 @@
-"""The life of a conversation as a person leads it: begin, close for good, open again."""
+"""The life of a conversation as a person leads it: begin, name, close for good, open again."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from capuchin_yaml.errors import CapuchinError
+from capuchin_yaml.terminal_text import one_line
 from capuchin_yaml.tui.draw.bars import short_id
 from capuchin_yaml.tui.screens.boxes import NameBox
 
@@ -110,7 +111,7 @@ class Talks:
         try:
             await self._app.desk.rename(conversation, title)
         except CapuchinError as error:
-            self._app.say(f"not renamed: {error}", "bad")
+            self._app.say(f"not renamed to {one_line(title, 60)!r}: {error}", "bad")
 
     def reopen(self) -> None:
         """Open the closed conversation on show again; what was written is sent by its writer."""

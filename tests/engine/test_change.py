@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio.client import Client
@@ -19,6 +20,7 @@ from capuchin_yaml.client.fleet import Capuchin
 from capuchin_yaml.client.watch import Reconnected, Reconnecting
 from capuchin_yaml.engine.replay import replay_histories
 from capuchin_yaml.errors import ConversationBlocked, RequestRefused
+from capuchin_yaml.events import Choice
 from capuchin_yaml.spec import ApprovalSpec
 from tests.engine.house import House, open_house
 from tests.engine.test_crash import kill, worker_process, writer
@@ -144,6 +146,11 @@ async def test_what_races_a_local_activity_under_a_watchers_eyes_still_replays(
     assert [r.problem for r in found if r.problem] == []
 
 
+def approvals(state: dict[str, Any]) -> int:
+    """How many calls wait for approval."""
+    return sum(item["kind"] == "approval" for item in state["items"])
+
+
 async def test_decisions_that_race_each_other_under_a_watchers_eyes_still_replay(
     temporal: Client, tmp_path: Path
 ) -> None:
@@ -159,7 +166,7 @@ async def test_decisions_that_race_each_other_under_a_watchers_eyes_still_replay
             },
             default={"say": "done"},
         )
-        approval = ApprovalSpec(policy="all", quorum=2, timeout_s=60.0, remind_s=0.2)
+        approval = ApprovalSpec(policy="all", quorum=2, timeout_s=60.0, remind_s=0.05)
         house.agent("raced", model, "lab.write", approval=approval)
         fleet = Capuchin(house.client, project=house.project)
 
@@ -176,21 +183,21 @@ async def test_decisions_that_race_each_other_under_a_watchers_eyes_still_replay
             async def decide(item: dict[str, str], by: str) -> None:
                 await asyncio.sleep(chance.uniform(0, 0.1))
                 with contextlib.suppress(RequestRefused):
+                    choice: Choice = "approve" if item["kind"] == "approval" else "failed"
                     await conversation.decide(
-                        item["id"], digest=item["digest"], choice="approve", by=by
+                        item["id"], digest=item["digest"], choice=choice, by=by
                     )
 
             onlookers = [asyncio.create_task(look_on()) for _ in range(2)]
             for n in range(3):
-                # So long because a task that is given back several times in a row comes later
-                # each time.
-                state = await talk.until(lambda s: len(s["items"]) == 3, timeout_s=90)
+                # A call that ran when the turn was cancelled is asked about beside them.
+                state = await talk.until(lambda s: approvals(s) == 3)
                 people = [(i, by) for i in state["items"] for by in ("ann", "bob", "cleo")]
                 chance.shuffle(people)
                 await asyncio.gather(*(decide(i, by) for i, by in people))
                 if n == 1:
                     await conversation.cancel_turn(by="ann")
-                await talk.idle(timeout_s=90)
+                await talk.idle()
                 if n < 2:
                     await conversation.send("write", by="ann")
             over.set()

@@ -56,6 +56,6 @@ async def test_escape_and_a_server_that_is_away_change_no_title(
         await until(pilot, lambda: app.screen is app.chat)
         fake.is_up = False
         app.talks.rename("other")
-        await until(pilot, lambda: "not renamed" in text_of(app))
+        await until(pilot, lambda: "not renamed to" in text_of(app))
 
     assert talk.title == "refund please"
