@@ -42,7 +42,7 @@ from capuchin_yaml.tui.screens.chooser import Chooser
 from capuchin_yaml.tui.screens.frame import Frame
 from capuchin_yaml.tui.talks import Talks
 from capuchin_yaml.tui.terminal import keep
-from capuchin_yaml.tui.typeahead import TypedAhead
+from capuchin_yaml.tui.typeahead import Form, TypedAhead
 from capuchin_yaml.tui.widgets.item_detail import ItemDetail
 
 if TYPE_CHECKING:
@@ -408,8 +408,9 @@ class CapuchinApp(App[int]):
         if self.has_begun:
             self._ring()
             self._open_wanted()
+            self.talks.go_on()
         for screen in self.screen_stack:
-            if isinstance(screen, Frame) and screen.is_mounted:
+            if isinstance(screen, Frame | Form) and screen.is_mounted:
                 screen.draw()
 
     def _tick(self) -> None:

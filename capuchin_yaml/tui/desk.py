@@ -138,7 +138,7 @@ class Desk:
                 self._on_change(What.ROWS)
             if self.fleet.set_inbox(await gateway.inbox()):
                 self._on_change(What.INBOX)
-            if self.clock() - self._last_agents > AGENTS_S:
+            if not self.fleet.agents or self.clock() - self._last_agents > AGENTS_S:
                 self._last_agents = self.clock()
                 agents = await gateway.agents()
                 if agents != self.fleet.agents:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from capuchin_yaml.tui.app import CapuchinApp
 
 
+_EARLY = "no agent is known yet: what you wrote goes out as soon as one is"
+
+
 class Talks:
     """What an app does with whole conversations; what was written is kept until it is sent."""
 
@@ -20,6 +23,8 @@ class Talks:
         self._app = app
         self._first_words = ""
         """What was written before there was a conversation to send it to."""
+        self._early_words = ""
+        """What was sent before any agent was known."""
 
     def pick_agent(self, agent: str = "") -> None:
         """Open the picker of agents, at one of them when it is named."""
@@ -32,6 +37,10 @@ class Talks:
     def begin(self, text: str) -> None:
         """Start a conversation with a first message; ask which agent when there is a choice."""
         app = self._app
+        if not app.has_begun or not app.desk.fleet.agents:
+            self._early_words = text
+            app.say(_EARLY, lasts_s=float("inf"))
+            return
         cards = [c for c in app.desk.fleet.agents if c.is_served]
         if len(cards) == 1 and not cards[0].asks_first:
             app.desk.spawn(self._begin(cards[0].name, text))
@@ -39,6 +48,16 @@ class Talks:
             self._first_words = text
             app.say("pick an agent: what you wrote goes to it")
             self.pick_agent()
+
+    def go_on(self) -> None:
+        """Begin with what was sent too early, unless it was changed or a conversation opened."""
+        app = self._app
+        if not self._early_words or not app.desk.fleet.agents or app.screen is not app.chat:
+            return
+        words, self._early_words = self._early_words, ""
+        app.drop_notice(_EARLY)
+        if app.chat.talk is None and app.chat.holds(words):
+            self.begin(words)
 
     async def _begin(self, agent: str, text: str) -> None:
         app = self._app

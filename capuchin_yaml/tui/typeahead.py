@@ -35,6 +35,9 @@ Typed: TypeAlias = events.Key | events.Paste
 class Form(ModalScreen[T]):
     """A box that keys are typed into; from the moment it is opened they are for it."""
 
+    def draw(self) -> None:
+        """Bring up to date what it shows of the desk; most show nothing of it."""
+
 
 class TypedAhead:
     """Keys and pastes in the order they were typed, and those that wait for a field."""

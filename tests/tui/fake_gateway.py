@@ -96,6 +96,9 @@ class FakeGateway:
         self.now = now
         self.talks: dict[str, FakeTalk] = {}
         self.cards: tuple[AgentCard, ...] = ()
+        self.agents_told = asyncio.Event()
+        """Cleared, it holds back the answer which agents there are, and nothing else."""
+        self.agents_told.set()
         self.is_up = True
         self.workers: int | None = 1
         self.decisions: list[tuple[str, int, str, str, str]] = []
@@ -322,6 +325,7 @@ class FakeGateway:
 
     async def agents(self) -> tuple[AgentCard, ...]:
         """The cards that the test put here."""
+        await self.agents_told.wait()
         self._check()
         return self.cards
 

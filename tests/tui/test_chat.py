@@ -373,6 +373,59 @@ async def test_the_words_written_before_an_agent_was_picked_are_its_first_messag
         assert "no conversation is open" not in text_of(app)
 
 
+async def test_words_sent_before_any_agent_is_known_go_out_when_one_is(fake: FakeGateway) -> None:
+    fake.cards = (AgentCard("billing"),)
+    fake.agents_told.clear()
+    async with running(fake) as (app, pilot):
+        await until(pilot, lambda: "● worker" in text_of(app))
+        composer(app).text = "refund A-1001"
+        await pilot.press("enter")
+        await until(pilot, lambda: "goes out as soon as one is" in text_of(app))
+        assert app.screen is app.chat
+        assert composer(app).text == "refund A-1001"
+
+        fake.agents_told.set()
+        await until(pilot, lambda: "┃ refund A-1001" in text_of(app))
+
+        assert [t for _, t in fake.sent] == ["refund A-1001"]
+        assert "goes out as soon as one is" not in text_of(app)
+
+
+async def test_words_sent_too_early_stay_where_they_are_when_they_were_changed(
+    fake: FakeGateway,
+) -> None:
+    fake.cards = (AgentCard("billing"),)
+    fake.agents_told.clear()
+    async with running(fake) as (app, pilot):
+        composer(app).text = "refund A-1001"
+        await pilot.press("enter")
+        await until(pilot, lambda: "goes out as soon as one is" in text_of(app))
+        composer(app).text = "refund A-1002"
+
+        fake.agents_told.set()
+        await until(pilot, lambda: app.desk.fleet.agents)
+        await until(pilot, lambda: "goes out as soon as one is" not in text_of(app))
+
+        assert composer(app).text == "refund A-1002"
+        assert fake.started == []
+
+
+async def test_the_picker_lists_agents_that_become_known_while_it_is_open(
+    fake: FakeGateway,
+) -> None:
+    fake.agents_told.clear()
+    async with running(fake) as (app, pilot):
+        await pilot.press("ctrl+n")
+        await until(pilot, lambda: "no agent is known yet" in text_of(app))
+        fake.cards = (AgentCard("billing"), AgentCard("sales"))
+        fake.agents_told.set()
+        await until(pilot, lambda: "sales" in text_of(app))
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: fake.started)
+
+        assert [a for a, _, _ in fake.started] == ["sales"]
+
+
 async def test_words_stay_when_no_agent_is_picked(fake: FakeGateway) -> None:
     fake.cards = (AgentCard("billing"), AgentCard("sales"))
     async with running(fake) as (app, pilot):

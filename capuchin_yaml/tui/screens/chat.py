@@ -160,11 +160,14 @@ class ChatScreen(Frame):
         composer = self.query_one(Composer)
         composer.put(composer.text + text)
 
+    def holds(self, text: str) -> bool:
+        """Whether the composer still holds exactly this."""
+        return self.query_one(Composer).message == text
+
     def send_first(self, text: str) -> None:
         """Send the words with which a conversation was begun, unless they were changed since."""
-        composer = self.query_one(Composer)
-        if composer.message == text:
-            composer.action_submit()
+        if self.holds(text):
+            self.query_one(Composer).action_submit()
 
     def take(self, change: TalkChanged) -> None:
         """Remember changes of the shown talk until the next drawing."""

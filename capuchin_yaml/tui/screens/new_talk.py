@@ -57,10 +57,8 @@ class NewTalk(Form[str | None]):
         """List the agents."""
         self.query_one("#title", Lines).set_rows([row("new conversation", "strong")])
         self.query_one("#form").display = False
-        cards = self._desk.fleet.agents
+        self.draw()
         agents = self.query_one(PickList)
-        agents.set_picks([Pick(c.name, partial(_card_rows, c)) for c in cards], _none())
-        agents.styles.height = min(max(len(cards) * 2, 2), 16)
         self.set_focus(agents)
         self._say("Enter picks · Esc goes back", "muted")
         if self._wanted and self._wanted in agents.keys:
@@ -68,6 +66,15 @@ class NewTalk(Form[str | None]):
             agents.action_open()
         else:
             self._ahead.release()
+
+    def draw(self) -> None:
+        """List the agents that are known by now, until one is picked."""
+        if self._card is not None:
+            return
+        cards = self._desk.fleet.agents
+        agents = self.query_one(PickList)
+        agents.set_picks([Pick(c.name, partial(_card_rows, c)) for c in cards], _none())
+        agents.styles.height = min(max(len(cards) * 2, 2), 16)
 
     @property
     def _ahead(self) -> TypedAhead:
