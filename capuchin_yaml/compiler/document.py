@@ -16,7 +16,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import yaml
 
 from capuchin_yaml.compiler.source_text import SourceText, decode
-from capuchin_yaml.compiler.syntax import explain_syntax_error, tab_diagnostics
+from capuchin_yaml.compiler.syntax import broken_at, explain_syntax_error
+from capuchin_yaml.compiler.tabs import scanned_texts, tab_diagnostics
 from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span
 from capuchin_yaml.spec import JsonValue
 
@@ -81,6 +82,8 @@ class Document:
     diagnostics: tuple[Diagnostic, ...]
     others: Mapping[str, SourceText] = field(default_factory=dict)
     """Other files that values came from, by path."""
+    broken_at: int | None = None
+    """Where its YAML breaks off, if what stands around that place can be read."""
 
     def source_of(self, node: Node) -> SourceText:
         """The text of the file in which a value stands."""
@@ -150,13 +153,16 @@ def read_document(path: str, data: bytes) -> Document:
     builder = _Builder(source, problems)
     root = builder.build()
     if builder.has_tabs:
-        # Behind the last text that was read, a tab may belong to one that never ends.
-        read = max((end for _, end in builder.scalar_ranges), default=0)
-        end = read if root is None else len(source.text)
+        texts: Sequence[tuple[int, int]] = builder.scalar_ranges
+        end = len(source.text)
+        if root is None:
+            # Behind the place where it breaks off, a tab may belong to a text that never ends.
+            texts = scanned_texts(source.text, _LOADER)
+            end = builder.broken_at or 0
         known = {problem.span for problem in problems}
-        tabs = tab_diagnostics(source, builder.scalar_ranges, end)
+        tabs = tab_diagnostics(source, texts, end)
         problems.extend([tab for tab in tabs if tab.span not in known])
-    return Document(source, root, tuple(problems))
+    return Document(source, root, tuple(problems), broken_at=builder.broken_at)
 
 
 def plain_value(text: str) -> JsonValue:
@@ -199,6 +205,7 @@ class _Builder:
         self.has_tabs = "\t" in source.text
         self.scalar_ranges: list[tuple[int, int]] = []
         """Where texts stand; kept only for a file with tabs."""
+        self.broken_at: int | None = None
 
     def build(self) -> Node | None:
         root: Node | None = None
@@ -215,6 +222,7 @@ class _Builder:
                     root = self._node(self._next(), 0)
         except yaml.MarkedYAMLError as error:
             self._problems.append(explain_syntax_error(self._source, error))
+            self.broken_at = broken_at(error)
             return None
         except yaml.YAMLError as error:
             # Only the reader raises without a mark, and `decode` reports what it refuses.

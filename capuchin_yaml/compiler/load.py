@@ -16,6 +16,7 @@ from capuchin_yaml.compiler.check import check
 from capuchin_yaml.compiler.document import Document, read_document
 from capuchin_yaml.compiler.given import check_injected, check_variables
 from capuchin_yaml.compiler.own_files import AgentFolder
+from capuchin_yaml.compiler.rest import problems_around
 from capuchin_yaml.compiler.source_text import MAX_FILE_BYTES
 from capuchin_yaml.compiler.tool_source import ToolSource
 from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span, in_file_order
@@ -105,6 +106,9 @@ def compile_bytes(
     if not whole.is_whole:
         # What the file lacks may stand in the one that cannot be read.
         found.extend(d for d in check(whole.document).diagnostics if d.id != "missing-key")
+    if document.broken_at is not None:
+        # Why the installed ones as well: their names cost nothing until a file has tools.
+        found.extend(problems_around(document, registry or _installed(), folder))
     compiling = _Compiling(whole, registry, folder)
     specs = dict(compiling.specs(found)) if whole.is_whole else {}
     spec = specs.get(profile if names else None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import yaml
@@ -21,6 +20,17 @@ class _Mark(Protocol):
     index: int
     line: int
     column: int
+
+
+def broken_at(error: yaml.MarkedYAMLError) -> int | None:
+    """Where the value begins that cannot be read; None when nothing behind it can be read."""
+    problem, context = error.problem or "", error.context or ""
+    if error.problem_mark is None or "<document start>" in problem:
+        return None
+    mark: _Mark = error.problem_mark
+    if error.context_mark is not None and ("scanning" in context or "flow" in context):
+        mark = error.context_mark
+    return mark.index
 
 
 def explain_syntax_error(source: SourceText, error: yaml.MarkedYAMLError) -> Diagnostic:
@@ -53,34 +63,6 @@ def explain_syntax_error(source: SourceText, error: yaml.MarkedYAMLError) -> Dia
     )
 
 
-def tab_diagnostics(
-    source: SourceText, scalar_ranges: Sequence[tuple[int, int]], until: int
-) -> Iterator[Diagnostic]:
-    """Tabs before the offset `until` that stand between keys and values.
-
-    Those inside texts and comments are fine.
-    """
-    covered = iter(sorted(scalar_ranges))
-    start, end = next(covered, (len(source.text), len(source.text)))
-    reported_line = 0
-    for match in re.finditer("\t", source.text):
-        at = match.start()
-        if at >= until:
-            return
-        while end <= at:
-            start, end = next(covered, (len(source.text), len(source.text)))
-            if start == end == len(source.text):
-                break
-        if start <= at < end:
-            continue
-        line, column = source.position(at)
-        text = source.line(line)
-        if line == reported_line or not text[column - 1 :].strip() or _in_comment(text, column):
-            continue
-        reported_line = line
-        yield _tab(source, at)
-
-
 def _special(
     source: SourceText, problem: str, context: str, at: int, context_mark: _Mark | None
 ) -> Diagnostic | None:
@@ -88,7 +70,7 @@ def _special(
     line = source.line(line_number)
     char = source.text[at : at + 1]
     if "tab character" in problem or ("cannot start any token" in problem and char == "\t"):
-        return _tab(source, at)
+        return tab_at(source, at)
     if "cannot start any token" in problem:
         return _error(
             "unquoted-text",
@@ -209,12 +191,8 @@ def _plain_words(problem: str) -> str:
     return problem
 
 
-def _in_comment(line: str, column: int) -> bool:
-    before = line[: column - 1]
-    return bool(re.search(r"(^|\s)#", before)) and not re.search(r"[\"'].*#.*[\"']", line)
-
-
-def _tab(source: SourceText, at: int) -> Diagnostic:
+def tab_at(source: SourceText, at: int) -> Diagnostic:
+    """What to say of one tab."""
     return _error(
         "tab",
         "a tab stands where YAML takes only spaces",
