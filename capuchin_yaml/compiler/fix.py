@@ -97,15 +97,20 @@ def certain_edits(
     """
     data = _as_plain_utf8(data, path, [])
     compiled = compile_bytes(data, path, registry)
-    chosen = _chosen(compiled, set())
+    refused: set[_Key] = set()
 
     def work(attempt: Sequence[_Repair]) -> bool:
         then = compile_bytes(_edited(data, attempt), path, registry)
         return all(_worked(one, attempt, compiled, then) for one in attempt)
 
-    if chosen and not work(chosen):
-        chosen = [one for one in chosen if len(chosen) > 1 and work([one])]
-    return {one.diagnostic: one.edits for one in chosen}
+    while chosen := _chosen(compiled, refused):
+        working = (
+            chosen if work(chosen) else [one for one in chosen if len(chosen) > 1 and work([one])]
+        )
+        if working:
+            return {one.diagnostic: one.edits for one in working}
+        refused.update(_key(one.diagnostic) for one in chosen)
+    return {}
 
 
 def _as_plain_utf8(data: bytes, path: Path, done: list[Diagnostic]) -> bytes:
@@ -183,9 +188,11 @@ def _worked(one: _Repair, attempt: Sequence[_Repair], before: Compiled, after: C
     line = one.diagnostic.span.line
     match one.diagnostic.id:
         case "tab" | "unquoted-text" | "bare-braces":
+            known = {_key(d) for d in before.diagnostics}
             return not any(
                 d.id in _BROKEN_YAML and d.id != "tab" and d.span.line <= line
                 for d in after.diagnostics
+                if _key(d) not in known
             )
         case "package-not-installed":
             # Another package than the one that is written is meant only if it has the tool.

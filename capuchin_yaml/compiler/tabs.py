@@ -35,9 +35,7 @@ def indenting_tabs(source: SourceText, start: int, end: int) -> Iterator[Diagnos
         yield tab_at(source, match.start())
 
 
-def tab_diagnostics(
-    source: SourceText, scalar_ranges: Ranges, until: int
-) -> Iterator[Diagnostic]:
+def tab_diagnostics(source: SourceText, scalar_ranges: Ranges, until: int) -> Iterator[Diagnostic]:
     """Tabs before the offset `until` that stand between keys and values.
 
     Those inside texts and comments are fine.
