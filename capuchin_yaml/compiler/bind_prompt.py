@@ -103,6 +103,7 @@ def _check(
 ) -> None:
     # Why: Jinja takes 60 ms to import, and most prompts hold no template.
     from capuchin_yaml.compiler.template import check_template, render_problems
+    from capuchin_yaml.compiler.template_parts import part_problems
 
     names = _known_names(reading, variables)
     checked = check_template(text, names)
@@ -120,10 +121,16 @@ def _check(
         # Some variable cannot be read, so there is nothing to fill in for it.
         return
     values, complete = _sample(variables)
-    for problem in render_problems(text, values, tuple(p.start for p in checked.problems)):
-        if not complete and problem.id not in ("template-escape", "template-too-large"):
-            # It may come from the values made up here.
-            continue
+    found = [
+        problem
+        for problem in render_problems(text, values, tuple(p.start for p in checked.problems))
+        # Any other may come from the values made up here.
+        if complete or problem.id in ("template-escape", "template-too-large")
+    ]
+    if checked.parsed:
+        known = [p.start for p in (*checked.problems, *found)]
+        found += part_problems(text, variables, known)
+    for problem in found:
         where = (
             _where(reading)
             if problem.start == problem.end

@@ -13,13 +13,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from types import CodeType, TracebackType
+from types import CodeType
 
-from jinja2 import Template, TemplateError
-from jinja2.exceptions import SecurityError, TemplateSyntaxError, UndefinedError
+from jinja2.exceptions import TemplateSyntaxError
 
-from capuchin_yaml.compiler.budget import MAX_PROMPT_CHARS, Budget, TooMuchWork
+from capuchin_yaml.compiler.budget import Budget
 from capuchin_yaml.compiler.sandbox import PaidFor, PromptSandbox
+from capuchin_yaml.compiler.template_run import FILE_NAME, render_problem, rendered
 from capuchin_yaml.compiler.template_tags import (
     MOST_CHARS,
     never_closed,
@@ -148,13 +148,15 @@ def render_prompt(source: str, variables: Mapping[str, JsonValue]) -> str:
 
 def _outcome(source: str, variables: Mapping[str, JsonValue]) -> str | TemplateProblem:
     try:
-        text = _render(source, variables)
+        text = rendered(_code(source), variables)
     except TemplateSyntaxError as error:
         return _syntax_problem(source, error)
     except Exception as error:
-        place = _place_in_template(error, source)
-        id_, message = _render_message(error)
-        return TemplateProblem(id_, message, place, token_end(source, place))
+        try:
+            code: CodeType | None = _code(source)
+        except Exception:
+            code = None  # it failed while it was compiled
+        return render_problem(error, code, source)
     if not text.strip():
         return TemplateProblem(
             "empty-prompt", "the prompt is empty once its values are filled in", 0, 0
@@ -166,25 +168,11 @@ def _outcome(source: str, variables: Mapping[str, JsonValue]) -> str | TemplateP
     return text
 
 
-def _render(source: str, variables: Mapping[str, JsonValue]) -> str:
-    sandbox = PromptSandbox(Budget())
-    template = Template.from_code(sandbox, _code(source), sandbox.globals)
-    context = template.new_context(dict(variables))
-    parts: list[str] = []
-    length = 0
-    for part in template.root_render_func(context):
-        parts.append(part)
-        length += len(part)
-        if length > MAX_PROMPT_CHARS:
-            raise TooMuchWork(f"the prompt is longer than {MAX_PROMPT_CHARS} characters")
-    return "".join(parts)
-
-
 @lru_cache(maxsize=64)
 def _code(source: str) -> CodeType:
     sandbox = _reader()
     tree = PaidFor().visit(sandbox.parse(source))
-    return sandbox.compile(tree, filename="<prompt>")
+    return sandbox.compile(tree, filename=FILE_NAME)
 
 
 @cache
@@ -216,38 +204,3 @@ def _last_opening(source: str, place: int) -> int:
         return place
     found = opening_before(source, place)
     return found if found >= 0 else place
-
-
-def _render_message(error: Exception) -> tuple[str, str]:
-    text = (str(error).splitlines() or [type(error).__name__])[0]
-    match error:
-        case TooMuchWork():
-            return "template-too-large", text
-        case SecurityError():
-            return "template-escape", f"the prompt tries to leave its sandbox: {text}"
-        case UndefinedError():
-            return "undefined-variable", f"the prompt uses a value that is not there: {text}"
-        case RecursionError() | MemoryError():
-            return "template-too-large", "the prompt is nested too deep"
-        case TemplateError():
-            return "template-error", f"the prompt cannot be rendered: {text}"
-        case _:
-            return (
-                "template-error",
-                f"the prompt cannot be rendered: {type(error).__name__}: {text}",
-            )
-
-
-def _place_in_template(error: Exception, source: str) -> int:
-    """The place of the node that was rendered when `error` was raised."""
-    trace: TracebackType | None = error.__traceback__
-    try:
-        template = Template.from_code(PromptSandbox(Budget()), _code(source), {})
-    except Exception:
-        return 0  # it failed while it was compiled
-    place = 0
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == "<prompt>":
-            place = template.get_corresponding_lineno(trace.tb_lineno) - 1
-        trace = trace.tb_next
-    return min(max(place, 0), max(len(source) - 1, 0))
