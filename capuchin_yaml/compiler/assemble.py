@@ -20,6 +20,7 @@ from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span
 _OWN = frozenset({"apiVersion", "name", "version", "extends"})
 """What every file says for itself."""
 _NOT_IN_A_PROFILE = frozenset({"apiVersion", "name", "extends", "profiles"})
+_FIRST_LINE = "start with: apiVersion: capuchin/v1"
 _PROFILE_NAME = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?")
 
 
@@ -107,14 +108,16 @@ class _Assembly:
         if not isinstance(node.value, str) or not node.text:
             id_ = "empty-value" if node.value in (None, "") else "wrong-type"
             message = f"extends must be text such as shared/base.yaml, found {found(node)}"
-            help_ = "name one file" if node.kind == "list" else None
+            help_ = "name one file: extends: shared/base.yaml"
             self._reading.error(id_, message, where, help_)
             return None
         file = own_file(self._reading, self._folder, node.text, where)
         if file is None or self._folder is None:
             return None
         if os.path.realpath(file) == os.path.realpath(self._document.path):
-            self._reading.error("extends-chain", "the file extends itself", where)
+            self._reading.error(
+                "extends-chain", "the file extends itself", where, "remove the line"
+            )
             return None
         data = own_bytes(self._reading, self._folder, file, where)
         if data is None:
@@ -132,12 +135,13 @@ class _Assembly:
         here = Annotation(named.span, "it is named here")
         if root.kind != "map":
             message = f"a file that is extended is a map of keys, found {found(root)}"
-            self._reading.error("wrong-type", message, root.span, None, here)
+            self._reading.error("wrong-type", message, root.span, _FIRST_LINE, here)
             return None
         version = root.entries.get("apiVersion")
         if version is not None and version.node.value != "capuchin/v1":
             message = f"apiVersion must be capuchin/v1, found {found(version.node)}"
-            self._reading.error("unknown-value", message, version.node.span, None, here)
+            help_ = "write apiVersion: capuchin/v1"
+            self._reading.error("unknown-value", message, version.node.span, help_, here)
             return None
         if "extends" in root.entries:
             self._reading.error(
@@ -163,7 +167,9 @@ class _Assembly:
         for name, entry in block.node.entries.items():
             if not _PROFILE_NAME.fullmatch(name):
                 message = f"{shown(name)} is no name of a profile such as production"
-                self._reading.error("bad-name", message, entry.key)
+                slug = re.sub(r"[^a-z0-9_-]+", "-", name.casefold()).strip("-_")[:63]
+                help_ = f"write {slug or 'production'}: …"
+                self._reading.error("bad-name", message, entry.key, help_)
             elif entry.node.kind != "map":
                 message = f"the profile {name} must be a map of keys, found {found(entry.node)}"
                 help_ = f"{name}: {{limits: {{max_steps: 20}}}}"

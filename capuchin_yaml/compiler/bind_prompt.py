@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from capuchin_yaml.compiler.own_files import AgentFolder, own_file, own_text
 from capuchin_yaml.compiler.reading import Reading
+from capuchin_yaml.compiler.repairs import EMPTY_PROMPT
 from capuchin_yaml.compiler.scalar_positions import ScalarPositions
 from capuchin_yaml.compiler.source_text import SourceText
 from capuchin_yaml.compiler.wording import shown
@@ -72,6 +73,7 @@ def _from_file(
             "too-long",
             f"the prompt has {len(source.text)} characters, at most {MAX_PROMPT_CHARS} are kept",
             where,
+            f"remove {len(source.text) - MAX_PROMPT_CHARS} characters",
         )
         return None
     return _checked(reading, source.text, FilePositions(source), variables, injected)
@@ -85,7 +87,9 @@ def _checked(
     injected: tuple[str, ...],
 ) -> str | None:
     if not text.strip():
-        reading.error("empty-prompt", "the prompt is empty", _where(reading))
+        in_file = isinstance(positions, FilePositions)
+        help_ = "write the prompt's text in that file" if in_file else EMPTY_PROMPT
+        reading.error("empty-prompt", "the prompt is empty", _where(reading), help_)
         return None
     if "{{" in text or "{%" in text or "{#" in text:
         _check(reading, text, positions, variables, injected)

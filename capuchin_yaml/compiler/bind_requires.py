@@ -56,6 +56,7 @@ def _check_package(
             f"{package.distribution} has the version {shown(package.distribution_version)}, "
             "which no range can be compared with",
             path,
+            "remove the line",
         )
         return
     if not wanted.contains(here, prereleases=True):

@@ -11,7 +11,7 @@ from capuchin_yaml.compiler.document import Node, Path
 from capuchin_yaml.compiler.nearest import certain, nearest
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.scalar_positions import ScalarPositions
-from capuchin_yaml.compiler.wording import shown
+from capuchin_yaml.compiler.wording import either, shown
 from capuchin_yaml.diagnostics import Annotation
 from capuchin_yaml.spec import RuleAnswer, RuleSpec, ToolSpec, VariableSpec
 
@@ -36,6 +36,10 @@ def bind_rules(
             binder.bind((*RULES, i))
     binder.report_hidden()
     return tuple(binder.rules)
+
+
+def _one_of(known: Sequence[str]) -> str | None:
+    return f"write {either(known[:8])}" if known else None
 
 
 class _RuleBinder:
@@ -162,7 +166,7 @@ class _RuleBinder:
             help_ = problem.help
             if help_ is None and problem.word:
                 meant = nearest(problem.word, problem.known)
-                help_ = f"did you mean {meant!r}?" if meant is not None else None
+                help_ = f"did you mean {meant!r}?" if meant is not None else _one_of(problem.known)
             report = self._reading.warning if problem.is_warning else self._reading.error
             report(
                 problem.id,

@@ -10,7 +10,7 @@ from capuchin_yaml.compiler.document import Path
 from capuchin_yaml.compiler.nearest import certain, nearest
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.tool_source import SourcePackage, SourceTool, ToolSource
-from capuchin_yaml.compiler.wording import shown
+from capuchin_yaml.compiler.wording import either, shown
 from capuchin_yaml.diagnostics import Annotation, Span
 from capuchin_yaml.errors import PluginUnavailable
 from capuchin_yaml.spec import DEFAULT_TOOL_TIMEOUT_S, JsonValue, ToolSpec
@@ -185,7 +185,8 @@ class _ToolBinder:
         try:
             return self._source.package(entry)
         except PluginUnavailable as error:
-            self._reading.error("package-unavailable", one_line(str(error), 500), use.span)
+            help_ = "pip check says what the installed packages lack"
+            self._reading.error("package-unavailable", one_line(str(error), 500), use.span, help_)
             return None
 
     def _unknown_tool(self, use: ToolUse, entry: str, name: str, package: SourcePackage) -> None:
@@ -193,12 +194,14 @@ class _ToolBinder:
         slip_of = certain(name, package.tools)
         # Why: a tool that destroys is named by a person, letter by letter.
         is_safe = slip_of is not None and package.tools[slip_of].effect != "destructive"
+        known = [f"{entry}.{tool}" for tool in sorted(package.tools)[:4]]
+        help_ = f"write {either(known)}" if known else "remove the entry"
         self._reading.error(
             "unknown-tool",
             f"{package.distribution} {package.distribution_version} has no tool {shown(name)}; "
             f"it has {', '.join(sorted(package.tools)[:20]) or 'none'}",
             use.span,
-            f"did you mean '{entry}.{meant}'?" if meant is not None else None,
+            f"did you mean '{entry}.{meant}'?" if meant is not None else help_,
             fix=f"{entry}.{slip_of}" if is_safe else None,
         )
 
@@ -238,6 +241,7 @@ class _ToolBinder:
                 f"{package.distribution} {package.distribution_version} describes its config "
                 f"wrongly: {one_line(str(error), 300)}",
                 use.span,
+                "write to whoever maintains the package, or pip install another version of it",
             )
             return value
         self._reading.problems.extend(checked.diagnostics)

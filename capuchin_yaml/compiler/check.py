@@ -166,7 +166,9 @@ class _Checker:
         self._bad_paths.add(path)
         if in_config:
             message = f"{shown(name)} is no name of a variable of the environment"
-            self._complaints.report("bad-name", message, node.entries["env"].node.span)
+            meant = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
+            help_ = f"write {{env: {meant if _VARIABLE.fullmatch(meant) else 'MY_API_KEY'}}}"
+            self._complaints.report("bad-name", message, node.entries["env"].node.span, help_)
         else:
             self._complaints.report(
                 "needless-key",

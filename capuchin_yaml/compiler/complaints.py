@@ -8,7 +8,8 @@ from typing import Any
 
 from capuchin_yaml.compiler.certain_values import certain_value
 from capuchin_yaml.compiler.document import Document, Node, Path
-from capuchin_yaml.compiler.repairs import amount_repair, empty_repair, repair_for
+from capuchin_yaml.compiler.example_lines import example_line
+from capuchin_yaml.compiler.repairs import EMPTY_PROMPT, amount_repair, empty_repair, repair_for
 from capuchin_yaml.compiler.schemas import careful_validator
 from capuchin_yaml.compiler.unknown_keys import Schema
 from capuchin_yaml.compiler.wording import either, expected, found, place_name, shown
@@ -72,6 +73,7 @@ class Complaints:
                 f"{place_name(path)} must be {expected(error.schema, self._schema)}, "
                 "and a value from the environment is text",
                 self._document.value_span(path),
+                self._example(path, error.schema),
             )
 
     def wrong_type(
@@ -99,7 +101,7 @@ class Complaints:
             "wrong-type",
             f"{name} must be {wanted}, found {found(node)}",
             node.span,
-            repair_for(path, node, schema),
+            repair_for(path, node, schema) or self._example(path, schema),
             certain_value(path, node, schema),
         )
 
@@ -124,6 +126,9 @@ class Complaints:
             kind = node.entries.get("type")
             reason = f", which {kind.node.text} needs" if kind is not None else ""
         example = repair_for((*path, key), node, {}, missing=True)
+        if example is None:
+            property_ = error.schema.get("properties", {}).get(key, {})
+            example = self._example((*path, key), property_, "add") or f"add {key}: …"
         self.report(
             "missing-key",
             f"{place_name(path)} has no {shown(key)}{reason}",
@@ -156,7 +161,7 @@ class Complaints:
                 "unknown-value",
                 f"{place_name(path)} must be {wanted}, found {found(node)}",
                 node.span,
-                repair_for(path, node, error.schema),
+                repair_for(path, node, error.schema) or self._choices(path, error.schema),
                 certain_value(path, node, error.schema),
             )
 
@@ -171,7 +176,8 @@ class Complaints:
     def _on_pattern(self, error: Any, path: Path, node: Node) -> None:
         title = str(error.schema.get("title", ""))
         if not node.text:
-            self.report("empty-value", f"{place_name(path)} is empty", node.span)
+            help_ = self._example(path, error.schema) or "remove the line"
+            self.report("empty-value", f"{place_name(path)} is empty", node.span, help_)
             return
         wanted = expected(error.schema, self._schema)
         if "examples" not in error.schema:
@@ -181,7 +187,7 @@ class Complaints:
             _BAD_IDS.get(title, "bad-value"),
             f"{place_name(path)} must be {wanted}, found {found(node)}",
             node.span,
-            repair_for(path, node, error.schema),
+            repair_for(path, node, error.schema) or self._example(path, error.schema),
             certain_value(path, node, error.schema),
         )
 
@@ -201,7 +207,9 @@ class Complaints:
             id_,
             f"{place_name(path)} must be at least {error.validator_value}, found {found(node)}",
             node.span,
-            f"write {error.validator_value} or more" if id_ == "out-of-range" else None,
+            f"write {error.validator_value} or more"
+            if id_ == "out-of-range"
+            else amount_repair(node.text.lstrip("-"), with_currency=False),
         )
 
     def _on_maximum(self, error: Any, path: Path, node: Node) -> None:
@@ -212,9 +220,11 @@ class Complaints:
             f"write {error.validator_value} or less",
         )
 
-    def _on_minLength(self, _error: Any, path: Path, node: Node) -> None:
-        id_ = "empty-prompt" if path == ("prompt",) else "empty-value"
-        self.report(id_, f"{place_name(path)} is empty", self._document.key_span(path))
+    def _on_minLength(self, error: Any, path: Path, node: Node) -> None:
+        id_, help_ = "empty-value", self._example(path, error.schema) or "remove the line"
+        if path == ("prompt",):
+            id_, help_ = "empty-prompt", EMPTY_PROMPT
+        self.report(id_, f"{place_name(path)} is empty", self._document.key_span(path), help_)
 
     def _on_maxLength(self, error: Any, path: Path, node: Node) -> None:
         self.report(
@@ -222,13 +232,17 @@ class Complaints:
             f"{place_name(path)} has {len(node.text)} characters, "
             f"at most {error.validator_value} are kept",
             self._document.key_span(path),
+            f"remove {len(node.text) - error.validator_value} characters",
         )
 
-    def _on_minItems(self, _error: Any, path: Path, node: Node) -> None:
-        self.report("empty-value", f"{place_name(path)} is an empty list", node.span)
+    def _on_minItems(self, error: Any, path: Path, node: Node) -> None:
+        help_ = self._example(path, error.schema) or "remove the line"
+        self.report("empty-value", f"{place_name(path)} is an empty list", node.span, help_)
 
-    def _on_minProperties(self, _error: Any, path: Path, node: Node) -> None:
-        help_ = "approval: all" if path == ("approval",) else None
+    def _on_minProperties(self, error: Any, path: Path, node: Node) -> None:
+        help_ = self._example(path, error.schema) or empty_repair(path)
+        if path == ("approval",):
+            help_ = "approval: all"
         self.report("empty-value", f"{place_name(path)} is an empty map", node.span, help_)
 
     def _on_maxItems(self, error: Any, path: Path, node: Node) -> None:
@@ -236,6 +250,7 @@ class Complaints:
             "out-of-range",
             f"{place_name(path)} has {len(node.items)} entries, at most {error.validator_value}",
             node.span,
+            f"remove {len(node.items) - error.validator_value} of them",
         )
 
     def _on_uniqueItems(self, _error: Any, path: Path, node: Node) -> None:
@@ -267,6 +282,15 @@ class Complaints:
             per = "per_token" if path[-1] in ("input", "output", "unit") else "per_call"
             help_ = f"remove the line, or write type: {per}"
         self.report("needless-key", message, self._document.key_span(path), help_)
+
+    def _example(
+        self, path: Path, schema: Mapping[str, JsonValue], verb: str = "write"
+    ) -> str | None:
+        return example_line(path, schema, self._schema, verb)
+
+    def _choices(self, path: Path, schema: Mapping[str, JsonValue]) -> str | None:
+        """Every choice; a default is none that was meant."""
+        return self._example(path, {"enum": schema["enum"]})
 
     def _map_start(self, path: Path, node: Node) -> Span:
         if path and isinstance(path[-1], str):

@@ -262,6 +262,7 @@ class _Builder:
                     "too-deep",
                     f"lists and maps are nested more than {MAX_DEPTH} deep",
                     self._span(event),
+                    "write the values of this one further up",
                 )
                 raise _Unreadable
             if kind is yaml.SequenceStartEvent:
@@ -279,6 +280,7 @@ class _Builder:
                 "too-large",
                 f"the file has more than {MAX_NODES} keys and values",
                 self._span(event),
+                "remove what begins here, or write another agent for it",
             )
             raise _Unreadable
 
@@ -354,7 +356,12 @@ class _Builder:
         target = self._anchors.get(name)
         if target is None:
             if name in self._anchors:
-                self._report("alias", f"the alias *{name} stands inside its own value", span)
+                self._report(
+                    "alias",
+                    f"the alias *{name} stands inside its own value",
+                    span,
+                    "write the values out",
+                )
             else:
                 self._report(
                     "alias",

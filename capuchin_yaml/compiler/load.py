@@ -15,10 +15,12 @@ from capuchin_yaml.compiler.bind import bind, bind_approval_alone
 from capuchin_yaml.compiler.check import check
 from capuchin_yaml.compiler.document import Document, read_document
 from capuchin_yaml.compiler.given import check_injected, check_variables
+from capuchin_yaml.compiler.nearest import nearest
 from capuchin_yaml.compiler.own_files import AgentFolder
 from capuchin_yaml.compiler.rest import problems_around
 from capuchin_yaml.compiler.source_text import MAX_FILE_BYTES
 from capuchin_yaml.compiler.tool_source import ToolSource
+from capuchin_yaml.compiler.wording import shown
 from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span, in_file_order
 from capuchin_yaml.policy.needs import needs_of
 from capuchin_yaml.spec import AgentSpec
@@ -260,17 +262,30 @@ def read_bytes(path: Path) -> bytes:
 
 def _unreadable(path: Path, error: OSError | ValueError) -> Compiled:
     start = Span(str(path), 1, 1, 1, 1)
+    help_ = "name an agent.yaml, or a folder that holds agents"
     match error:
         case FileNotFoundError():
             problem = "there is no such file"
+            help_ = _near(path) or help_
         case PermissionError():
             problem = "this user may not read it"
+            help_ = f"chmod u+r {shown(str(path))}"
         case OSError() if error.strerror:
             problem = error.strerror
         case _:
             problem = str(error)
     message = f"the agent file cannot be read: {problem}"
-    return Compiled(path, None, (Diagnostic("unreadable", Severity.ERROR, message, start),), "")
+    problem_ = Diagnostic("unreadable", Severity.ERROR, message, start, help_)
+    return Compiled(path, None, (problem_,), "")
+
+
+def _near(path: Path) -> str | None:
+    try:
+        names = [p.name for p in path.parent.iterdir() if p.suffix == ".yaml" or p.is_dir()]
+    except (OSError, ValueError):
+        return None
+    meant = nearest(path.name, names)
+    return f"did you mean {str(path.parent / meant)!r}?" if meant is not None else None
 
 
 def _installed() -> ToolSource:

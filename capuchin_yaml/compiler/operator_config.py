@@ -135,7 +135,7 @@ def _unusable(path: Path, problem: str) -> OperatorConfig:
         path,
         Floor(problem=problem),
         people=People(problem=problem),
-        diagnostics=(Diagnostic("unreadable", Severity.ERROR, message, where),),
+        diagnostics=(Diagnostic("unreadable", Severity.ERROR, message, where, "capuchin doctor"),),
     )
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 from capuchin_yaml.compiler.document import Path
+from capuchin_yaml.compiler.nearest import nearest
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.source_text import MAX_FILE_BYTES, SourceText, decode
-from capuchin_yaml.compiler.wording import place_name
+from capuchin_yaml.compiler.wording import place_name, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +62,22 @@ def own_file(
         )
         return None
     if not exists:
-        reading.error("file-missing", f"{place_name(where)} names a file that is not there", where)
+        message = f"{place_name(where)} names a file that is not there"
+        reading.error("file-missing", message, where, _near(folder, file))
         return None
     return file
+
+
+def _near(folder: AgentFolder, file: FilePath) -> str:
+    """What to type instead of the name of a file that is not there."""
+    try:
+        meant = nearest(file.name, [p.name for p in file.parent.iterdir()])
+    except (OSError, ValueError):
+        meant = None
+    # Why: a name from a folder that the agent has no part in would tell of what lies there.
+    if meant is not None and folder.holds(file.parent):
+        return f"did you mean {meant!r}?"
+    return f"make the file {shown(file.name)}, or name one that is there"
 
 
 def own_bytes(reading: Reading, folder: AgentFolder, file: FilePath, where: Path) -> bytes | None:
@@ -71,7 +85,10 @@ def own_bytes(reading: Reading, folder: AgentFolder, file: FilePath, where: Path
     try:
         return folder.read(file)
     except OSError as error:
-        reading.error("unreadable", f"{place_name(where)} cannot be read: {error.strerror}", where)
+        help_ = f"chmod u+r {shown(str(file))}" if isinstance(error, PermissionError) else None
+        reading.error(
+            "unreadable", f"{place_name(where)} cannot be read: {error.strerror}", where, help_
+        )
         return None
 
 

@@ -13,7 +13,7 @@ from capuchin_yaml.compiler.load import Compiled, compile_file
 from capuchin_yaml.compiler.nearest import nearest
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.tool_source import ToolSource
-from capuchin_yaml.compiler.wording import shown
+from capuchin_yaml.compiler.wording import either, shown
 from capuchin_yaml.diagnostics import Diagnostic, Severity, Span, in_file_order
 from capuchin_yaml.policy.judge import CallContext, offline_verdict
 from capuchin_yaml.policy.rules import Facts, is_about
@@ -22,6 +22,7 @@ from capuchin_yaml.spec import AgentSpec, JsonValue, ToolSpec
 from capuchin_yaml.tally import Tally
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+_A_TIME = "write now: 2030-01-31T12:00:00+00:00"
 """When a call is made that names no time."""
 
 
@@ -122,13 +123,19 @@ def _agent(
     file = path.parent / named
     if not file.is_file():
         reading.error(
-            "file-missing", f"agent names a file that is not there: {shown(named)}", ("agent",)
+            "file-missing",
+            f"agent names a file that is not there: {shown(named)}",
+            ("agent",),
+            "write agent: agent.yaml, seen from the folder of this file",
         )
         return None
     agent = compile_file(file, registry, profile=profile)
     if profile is not None and not agent.profiles and agent.spec is not None:
         reading.error(
-            "unknown-profile", f"{shown(named)} has no profile {shown(profile)}", ("agent",)
+            "unknown-profile",
+            f"{shown(named)} has no profile {shown(profile)}",
+            ("agent",),
+            "leave out --profile",
         )
     if agent.spec is None:
         reading.error(
@@ -158,6 +165,7 @@ def _cases(
                 "unknown-rule",
                 f"the agent has no rule {place}; it has {len(spec.approval.rules)}",
                 (*path, "by"),
+                "write by: rule 1" if spec.approval.rules else "remove the line",
             )
         if tool is None:
             continue
@@ -193,7 +201,9 @@ def _tool(
             "names-no-tool",
             f"{shown(name)} is no tool of this agent",
             path,
-            f"did you mean {meant!r}?" if meant is not None else None,
+            f"did you mean {meant!r}?"
+            if meant is not None
+            else f"write {either(sorted(known)[:8]) or 'a tool that the agent has'}",
         )
     return tool
 
@@ -208,7 +218,7 @@ def _time(reading: Reading, path: tuple[str | int, ...], text: str | None) -> da
     try:
         return datetime.fromisoformat(text) if text is not None else NOON
     except ValueError:
-        reading.error("bad-value", f"{shown(text or '')} is no time", path)
+        reading.error("bad-value", f"{shown(text or '')} is no time", path, _A_TIME)
         return NOON
 
 

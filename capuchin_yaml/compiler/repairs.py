@@ -26,6 +26,7 @@ _EXAMPLES: Mapping[str, str] = {
     "output": 'add output: "15.00"',
     "env": "add env: MY_API_KEY",
 }
+EMPTY_PROMPT = "write prompt: | and the text on the lines below it"
 _MODEL_NAME = "add name: anthropic:claude-opus-4-8"
 _REQUIRED = frozenset({"apiVersion", "name", "prompt", "use"})
 _SECTIONS: Mapping[str, str] = {

@@ -83,7 +83,10 @@ def decode(path: str, data: bytes) -> tuple[SourceText, list[Diagnostic], bool]:
             SourceText(path, ""),
             [
                 _error(
-                    "too-large", f"the file has {len(data)} bytes, at most {MAX_FILE_BYTES}", start
+                    "too-large",
+                    f"the file has {len(data)} bytes, at most {MAX_FILE_BYTES}",
+                    start,
+                    "write long texts to a file of their own: prompt: {file: prompts/agent.md.j2}",
                 )
             ],
             False,

@@ -58,7 +58,7 @@ def explain_syntax_error(source: SourceText, error: yaml.MarkedYAMLError) -> Dia
         Severity.ERROR,
         f"the YAML cannot be read here: {_plain_words(problem)}",
         _place(source, at),
-        None,
+        _help(problem),
         annotations,
     )
 
@@ -161,6 +161,21 @@ def _unclosed(
         f"close it with {closing}, or write a comma between the values",
         (Annotation(goes_on, "it cannot go on like this"),) if goes_on != opening else (),
     )
+
+
+def _help(problem: str) -> str:
+    for technical, help_ in (
+        ("did not find expected key", "line it up with the keys around it"),
+        ("did not find expected '-' indicator", "line it up with the '- ' above it"),
+        ("block sequence entries are not allowed", "begin a new line before the '- '"),
+        ("<document start>", "begin every key at the top in the first column"),
+        ("unknown escape character", r"write \\ for a backslash, or use single quotes"),
+        ("comment or line break", "begin a new line, and indent the text deeper than the key"),
+        ("mapping keys are not allowed", _QUOTING),
+    ):
+        if technical in problem:
+            return help_
+    return _QUOTING
 
 
 def _plain_words(problem: str) -> str:

@@ -32,6 +32,8 @@ from capuchin_yaml.errors import InvalidAgent
 from capuchin_yaml.spec import JsonValue
 
 _NEVER_CLOSED = re.compile(r"innermost block that needs to be closed is '(\w+)'")
+_EMPTY = "write some text outside of the tags, or give the variables a default"
+_HALF = r"write the whole character, such as '\U0001f642'"
 _MOST_RENDERED = 20
 """Mistakes of one prompt that are looked for by rendering it."""
 
@@ -96,7 +98,9 @@ def _follows(
 
 
 def _unreadable(message: str) -> CheckedTemplate:
-    return CheckedTemplate((TemplateProblem("template-syntax", message, 0, 0),), frozenset(), False)
+    return CheckedTemplate(
+        (TemplateProblem("template-syntax", message, 0, 0, RAW_HINT),), frozenset(), False
+    )
 
 
 def render_problems(
@@ -159,11 +163,11 @@ def _outcome(source: str, variables: Mapping[str, JsonValue]) -> str | TemplateP
         return render_problem(error, code, source)
     if not text.strip():
         return TemplateProblem(
-            "empty-prompt", "the prompt is empty once its values are filled in", 0, 0
+            "empty-prompt", "the prompt is empty once its values are filled in", 0, 0, _EMPTY
         )
     if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
         return TemplateProblem(
-            "template-error", "the prompt holds half a character (a lone surrogate)", 0, 0
+            "template-error", "the prompt holds half a character (a lone surrogate)", 0, 0, _HALF
         )
     return text
 

@@ -163,7 +163,9 @@ class Walk:
                 f"loop has no {name!r}",
                 self._find(node, name),
                 len(name),
-                f"did you mean {meant!r}?" if meant is not None else None,
+                f"did you mean {meant!r}?"
+                if meant is not None
+                else f"it has {', '.join(sorted(LOOP_ATTRIBUTES))}",
             )
 
     def _call(self, node: nodes.Call, scope: set[str]) -> None:

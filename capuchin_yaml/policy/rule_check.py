@@ -167,7 +167,7 @@ def _explain(condition: str, offset: int, text: str, types: CheckTypes) -> RuleP
         return _unknown_name(condition, start, end, match.group(1), types)
     if match := _SELECT.match(text):
         message = f"{_type(match.group(1))} has no fields"
-        return RuleProblem("rule-type", message, start, end)
+        return RuleProblem("rule-type", message, start, end, "remove the point and what follows")
     return _syntax(condition, start, end, text)
 
 
@@ -191,6 +191,7 @@ def _wrong_types(
         help_ = literal_help(condition, end, *parts)
     elif sign in ("+", "-", "*", "/", "%") and set(parts) == {"int", "double"}:
         help_ = "convert one side: double(args.name)"
+    help_ = help_ or _conversion(sign, parts)
     if len(words) == 2:
         message = f"{sign!r} does not go between {words[0]} and {words[1]}"
     elif len(words) == 1:
@@ -202,6 +203,24 @@ def _wrong_types(
     elif function == "_[_]":
         message = f"{words[0]} is not indexed by {words[1]}"
     return RuleProblem("rule-type", message, start, end, help_)
+
+
+def _conversion(sign: str, parts: list[str]) -> str:
+    """What to type where two values, or a value and a function, do not go together."""
+    kinds = set(parts)
+    if sign in ("&&", "||", "!", "? :"):
+        return "compare it with something, such as == or >"
+    if len(kinds) == 2 and "string" in kinds and kinds & {"int", "double", "uint"}:
+        return "convert one side: string(…), or int(…) of a text of digits"
+    if any(part in ("timestamp", "google.protobuf.Timestamp") for part in parts):
+        return "compare a time with a time: timestamp('2030-01-31T00:00:00Z')"
+    if any(part in ("duration", "google.protobuf.Duration") for part in parts):
+        return "write a duration: duration('1h30m')"
+    if "bool" in kinds:
+        return "write it without the comparison, or with ! in front"
+    if any(part.startswith("list") for part in parts):
+        return "ask with … in args.list, or with args.list.exists(item, item == …)"
+    return "compare values of one type"
 
 
 def _unknown_field(
@@ -223,7 +242,7 @@ def _unknown_field(
         "rule-unknown-name",
         f"{path} has no {name!r}; it has {listed}",
         *at,
-        declare.get(path) if not known else None,
+        declare.get(path) if not known else f"write {path}.{known[0]}" if len(known) == 1 else None,
         word=name,
         known=known,
     )
@@ -286,7 +305,8 @@ def _syntax(condition: str, start: int, end: int, text: str) -> RuleProblem:
                 "rule-syntax", "a single '=' compares nothing", token.start, token.end, "write =="
             )
     if not condition.strip():
-        return RuleProblem("rule-syntax", "the condition is empty", 0, len(condition))
+        help_ = "write when: args.amount > 100, or remove the line"
+        return RuleProblem("rule-syntax", "the condition is empty", 0, len(condition), help_)
     if "<EOF>" in text and "mismatched input" in text:
         # The place of the end is none of a word; the last one is what is not finished.
         last = words[-1] if words else Token("sign", "", 0, len(condition))
@@ -295,11 +315,14 @@ def _syntax(condition: str, start: int, end: int, text: str) -> RuleProblem:
             f"the condition ends after {last.text!r}, where more must follow",
             last.start,
             last.end,
+            f"remove {last.text}, or write what follows it",
         )
     said = text.removeprefix("Syntax error: ").split(" [INVALID_ARGUMENT]")[0]
     said = re.sub(r" expecting \{.*", "", said).replace("'<EOF>'", "the end")
     said = said.replace("<EOF>", "the end")
-    return RuleProblem("rule-syntax", f"the condition cannot be read: {said}", start, end)
+    missing = re.match(r"missing '([)\]}])'", said)
+    help_ = f"close it with {missing.group(1)}" if missing else "remove it, or put text in quotes"
+    return RuleProblem("rule-syntax", f"the condition cannot be read: {said}", start, end, help_)
 
 
 def _optional(condition: str, scope: Scope) -> Iterator[RuleProblem]:

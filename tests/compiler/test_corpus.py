@@ -43,6 +43,11 @@ def test_diagnostics_are_in_file_order_and_none_is_said_twice(path: Path) -> Non
 
 
 @pytest.mark.parametrize("path", [*VALID, *INVALID], ids=_name)
+def test_every_diagnostic_says_what_to_type(path: Path) -> None:
+    assert [d for d in compiled(path).diagnostics if not d.help] == []
+
+
+@pytest.mark.parametrize("path", [*VALID, *INVALID], ids=_name)
 def test_every_span_lies_inside_the_file(path: Path) -> None:
     result = compiled(path)
 
