@@ -26,10 +26,13 @@ class FileRepair:
     repaired: Repaired
 
     def diff(self) -> str:
-        """A unified diff, empty when there is nothing to repair."""
+        """A unified diff without secrets, empty when there is nothing to repair."""
+        from capuchin_yaml.compiler.secret_text import without_secrets
+
         old, new = (_lines(data) for data in (self.before, self.repaired.data))
         lines = unified_diff(old, new, str(self.path), str(self.path))
-        return "".join(line if line.endswith("\n") else f"{line}\n{_NO_END}\n" for line in lines)
+        whole = [line if line.endswith("\n") else f"{line}\n{_NO_END}\n" for line in lines]
+        return "".join(map(without_secrets, whole))
 
     def write(self) -> None:
         """Put the repaired file in the place of the other, whole or not at all.

@@ -9,7 +9,12 @@ from capuchin_yaml.compiler.bind_tools import ToolUses
 from capuchin_yaml.compiler.document import Node, Path
 from capuchin_yaml.compiler.nearest import nearest
 from capuchin_yaml.compiler.reading import Reading
-from capuchin_yaml.compiler.secret_text import looks_secret, may_hold_secrets
+from capuchin_yaml.compiler.secret_text import (
+    SECRET_HELP,
+    SECRET_MESSAGE,
+    looks_secret,
+    may_hold_secrets,
+)
 from capuchin_yaml.compiler.wording import shown
 from capuchin_yaml.policy.gating import answers, rules_about
 from capuchin_yaml.spec import AgentSpec, ToolSpec
@@ -23,13 +28,7 @@ def advise(reading: Reading, spec: AgentSpec | None, uses: ToolUses) -> None:
     suspicious = may_hold_secrets(reading.document.written)
     for node in _scalars(reading.document.root) if suspicious else ():
         if isinstance(node.value, str) and looks_secret(node.text):
-            reading.warning(
-                "secret-literal",
-                "this looks like a secret, and whoever reads the file has it",
-                node.span,
-                "in the config of a tool, or as model.api_key, write {env: NAME}; "
-                "then make the secret anew",
-            )
+            reading.warning("secret-literal", SECRET_MESSAGE, node.span, SECRET_HELP)
     if spec is None:
         return
     _in_vain(reading, spec)

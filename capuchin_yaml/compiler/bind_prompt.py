@@ -9,6 +9,7 @@ from capuchin_yaml.compiler.own_files import AgentFolder, own_file, own_text
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.repairs import EMPTY_PROMPT
 from capuchin_yaml.compiler.scalar_positions import ScalarPositions
+from capuchin_yaml.compiler.secret_text import SECRET_HELP, SECRET_MESSAGE, secret_ranges
 from capuchin_yaml.compiler.source_text import SourceText
 from capuchin_yaml.compiler.wording import shown
 from capuchin_yaml.diagnostics import Span
@@ -76,6 +77,9 @@ def _from_file(
             f"remove {len(source.text) - MAX_PROMPT_CHARS} characters",
         )
         return None
+    for start, end in secret_ranges(source.text):
+        span = source.span(start, end)
+        reading.warning("secret-literal", SECRET_MESSAGE, span, SECRET_HELP)
     return _checked(reading, source.text, FilePositions(source), variables, injected)
 
 

@@ -12,7 +12,8 @@ from typing import Literal, TypeAlias, assert_never
 from urllib.parse import quote
 
 from capuchin_yaml import __version__
-from capuchin_yaml.compiler.excerpt import excerpt
+from capuchin_yaml.compiler.excerpt import NO_SECRETS, Secrets, excerpt
+from capuchin_yaml.compiler.secret_text import looks_secret, without_secrets
 from capuchin_yaml.diagnostics import Diagnostic, Edit, Severity, Span
 from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.terminal_text import visible
@@ -38,20 +39,33 @@ def report(
     """All diagnostics in one format, ending in a line break unless there is nothing to say.
 
     `sources` holds the text of each file by path, for excerpts; `files` is every file that was
-    looked at, for the formats that list them; `edits` are for the formats of programs.
+    looked at, for the formats that list them; `edits` are for the formats of programs, which get
+    none that would repeat what looks like a secret.
     """
+    edits = {
+        diagnostic: some
+        for diagnostic, some in (edits or {}).items()
+        if not any(looks_secret(edit.text) for edit in some)
+    }
     match format_:
         case "full":
-            blocks = [full(d, sources.get(d.span.path, ""), colour=colour) for d in diagnostics]
+            secrets: dict[tuple[str, int], list[Span]] = {}
+            for d in diagnostics:
+                if d.id == "secret-literal":
+                    secrets.setdefault((d.span.path, d.span.line), []).append(d.span)
+            blocks = [
+                full(d, sources.get(d.span.path, ""), colour=colour, secrets=secrets)
+                for d in diagnostics
+            ]
             return "\n".join(blocks)
         case "concise":
             return "".join(f"{concise(d)}\n" for d in diagnostics)
         case "github":
             return "".join(f"{github(d)}\n" for d in diagnostics)
         case "json":
-            return _dump(as_json(diagnostics, files, edits or {}))
+            return _dump(as_json(diagnostics, files, edits))
         case "sarif":
-            return _dump(as_sarif(diagnostics, edits or {}))
+            return _dump(as_sarif(diagnostics, edits))
         case _:
             assert_never(format_)
 
@@ -65,7 +79,9 @@ def concise(diagnostic: Diagnostic) -> str:
     )
 
 
-def full(diagnostic: Diagnostic, source: str, *, colour: bool = False) -> str:
+def full(
+    diagnostic: Diagnostic, source: str, *, colour: bool = False, secrets: Secrets = NO_SECRETS
+) -> str:
     """Headline, place, excerpt with a caret, and help; ends in a line break."""
     code = _COLOURS[diagnostic.severity]
 
@@ -79,7 +95,7 @@ def full(diagnostic: Diagnostic, source: str, *, colour: bool = False) -> str:
     ]
     gutter = 1
     if source:
-        shown = excerpt(diagnostic, source, paint)
+        shown = excerpt(diagnostic, source, paint, secrets)
         gutter = shown[0].index("|") - 1
         lines.extend(shown)
     lines.extend(
@@ -105,7 +121,7 @@ def github(diagnostic: Diagnostic) -> str:
         "title": diagnostic.id,
     }
     written = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{kind} {written}::{_data(_with_help(diagnostic))}"
+    return f"::{kind} {written}::{_data(without_secrets(_with_help(diagnostic)))}"
 
 
 def as_json(
@@ -120,10 +136,10 @@ def as_json(
                 "id": d.id,
                 "severity": str(d.severity),
                 **_place(d.span),
-                "message": visible(d.message),
-                "help": visible(d.help) if d.help is not None else None,
+                "message": _said(d.message),
+                "help": _said(d.help) if d.help is not None else None,
                 "annotations": [
-                    {**_place(a.span), "message": visible(a.message)} for a in d.annotations
+                    {**_place(a.span), "message": _said(a.message)} for a in d.annotations
                 ],
                 "edits": [{**_place(e.span), "text": e.text} for e in edits.get(d, ())],
             }
@@ -161,14 +177,14 @@ def _sarif_result(
         "ruleId": diagnostic.id,
         "ruleIndex": ids.index(diagnostic.id),
         "level": str(diagnostic.severity),
-        "message": {"text": visible(_with_help(diagnostic))},
+        "message": {"text": _said(_with_help(diagnostic))},
         "locations": [{"physicalLocation": _sarif_place(diagnostic.span)}],
     }
     if diagnostic.annotations:
         result["relatedLocations"] = [
             {
                 "id": i,
-                "message": {"text": visible(annotation.message)},
+                "message": {"text": _said(annotation.message)},
                 "physicalLocation": _sarif_place(annotation.span),
             }
             for i, annotation in enumerate(diagnostic.annotations, start=1)
@@ -177,7 +193,7 @@ def _sarif_result(
         # Why one change: nothing but the agent's own file is ever repaired.
         result["fixes"] = [
             {
-                "description": {"text": visible(diagnostic.help or diagnostic.message)},
+                "description": {"text": _said(diagnostic.help or diagnostic.message)},
                 "artifactChanges": [
                     {
                         "artifactLocation": _sarif_file(edits[0].span),
@@ -231,7 +247,11 @@ def _with_help(diagnostic: Diagnostic) -> str:
 
 
 def _line(text: str) -> str:
-    return visible(text, keep_newlines=False)
+    return visible(without_secrets(text), keep_newlines=False)
+
+
+def _said(text: str) -> str:
+    return visible(without_secrets(text))
 
 
 def _data(text: str) -> str:

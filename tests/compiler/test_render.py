@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from capuchin_yaml.compiler.excerpt import cells
+from capuchin_yaml.compiler.fix import certain_edits
 from capuchin_yaml.compiler.load import compile_bytes
 from capuchin_yaml.compiler.render import FORMATS, Format, as_json, concise, full, github, report
 from capuchin_yaml.diagnostics import Annotation, Diagnostic, Edit, Severity, Span
@@ -246,3 +247,34 @@ def test_programs_get_the_edits_that_repair_a_mistake() -> None:
 
 def test_the_headline_stands_alone_on_one_line() -> None:
     assert "\n" not in concise(diagnostic(1, 1, 2, "a\nb"))
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_no_form_says_what_looks_like_a_secret(format_: Format) -> None:
+    secret = "sk-ant-0123456789abcdefghij"
+    text = (
+        f"apiVersion: capuchin/v1\nname: {secret}: x\n{secret}: 1\nprompt: {{{{ {secret} }}}} it\n"
+        f'listing: {{author: "{secret}", lisence: "\\x73{secret[1:]}", a: 1}}\n'
+        f"description: postgres://ann:{secret}@db/x\nprice: {{type: {secret}}}\n"
+    )
+    path = Path("agent.yaml")
+    result = compile_bytes(text.encode(), path)
+    edits = certain_edits(text.encode(), path)
+
+    said = report(result.diagnostics, result.sources, format_, edits=edits)
+
+    assert len(result.diagnostics) > 3
+    assert secret[3:] not in said
+    assert "lisence" in said
+
+
+@pytest.mark.parametrize("before", ["", "sk-ant-0123456789abcdefghij ", "x://a:bcdef@c 你 "])
+def test_a_caret_is_under_its_text_beside_a_secret(before: str) -> None:
+    text = f"apiVersion: capuchin/v1\nname: a\nprompt: '{before}{{{{ nobody }}}}'\n"
+    result = compile_bytes(text.encode(), Path("agent.yaml"))
+
+    shown = report(result.diagnostics, result.sources, "full").splitlines()
+
+    at = next(i for i, line in enumerate(shown) if "nobody" in line and "|" in line)
+    marks = [line for line in shown if "^^^^^^" in line and "^^^^^^^" not in line]
+    assert cells(shown[at].partition("nobody")[0]) == marks[0].index("^")
