@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from capuchin_yaml.client.target import Target
     from capuchin_yaml.engine.agents import AgentTable
     from capuchin_yaml.engine.deployment import Deployment
+    from capuchin_yaml.engine.scrub_output import ScrubbedLog
     from capuchin_yaml.tools.registry import Registry
 
 LAST_CALL_S = 3600.0
@@ -35,8 +36,11 @@ async def serve(
     ready: asyncio.Event,
     hurry: asyncio.Event,
     deployment: Deployment | None = None,
+    output: ScrubbedLog | None = None,
 ) -> None:
     """Poll until `stop` is set and the running calls have ended; `hurry` cuts them off.
+
+    `output` is where this process's stdout and stderr lead, if that is a log.
 
     Raises:
         ServerUnavailable: the server does not answer.
@@ -53,6 +57,8 @@ async def serve(
     key = home.key()
     scrubber = Scrubber()
     scrubber.add("the project key", key)
+    if output is not None:
+        output.scrub_with(scrubber)
     store = project_store(home, target)
     client = await connect_temporal(
         target,

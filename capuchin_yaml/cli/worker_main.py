@@ -26,6 +26,7 @@ from capuchin_yaml.errors import CapuchinError
 
 if TYPE_CHECKING:
     from capuchin_yaml.client.home import Home
+    from capuchin_yaml.engine.scrub_output import ScrubbedLog
 
 ORPHAN_S = 0.7
 """Time that running calls get once `up` is gone: nobody waits for them any more."""
@@ -51,6 +52,8 @@ class WorkerProcess:
         from capuchin_yaml.engine.agents import AgentTable
         from capuchin_yaml.tools.registry import Registry
 
+        self.output: ScrubbedLog | None = None
+        """Where stdout and stderr lead, once this process serves."""
         self._reports = reports
         self._registry = Registry.installed()
         self._table = AgentTable()
@@ -128,7 +131,7 @@ class WorkerProcess:
         from capuchin_yaml.client.server import find_server
 
         home = Home(Path(message["home"]), Path(message["project_dir"])).open()
-        _send_output_to(home)
+        self.output = self.output or _send_output_to(home)
         ready = asyncio.Event()
         self._work = asyncio.create_task(
             serve(
@@ -140,6 +143,7 @@ class WorkerProcess:
                 stop=self._stop,
                 ready=ready,
                 hurry=self._hurry,
+                output=self.output,
             )
         )
         polling = asyncio.create_task(ready.wait())
@@ -205,8 +209,11 @@ async def _run(commands: BinaryIO, reports: BinaryIO) -> int:
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), commands
     )
-    code = await WorkerProcess(reports).run(reader)
+    process = WorkerProcess(reports)
+    code = await process.run(reader)
     logging.shutdown()
+    if process.output is not None:
+        process.output.drain()
     # Why so hard: threads of tools and of the SDK would keep the process, and what tools
     # started in this session would outlive it.
     if code and os.getpgrp() == os.getpid():
@@ -214,22 +221,23 @@ async def _run(commands: BinaryIO, reports: BinaryIO) -> int:
     os._exit(code)
 
 
-def _send_output_to(home: Home) -> None:
+def _send_output_to(home: Home) -> ScrubbedLog | None:
     """What tools and native code write goes to a log: never to a terminal, never to the pipe."""
+    from capuchin_yaml.engine.scrub_output import ScrubbedLog
+
     start_logs(verbose=False, log_file=home.log_dir / "worker.log")
+    output: ScrubbedLog | None = None
     file = home.log_dir / "worker-output.log"
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     with contextlib.suppress(OSError):
         if file.exists() and file.stat().st_size > MAX_LOG_BYTES:
             flags |= os.O_TRUNC
-        log = os.open(file, flags, 0o600)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        os.close(log)
+        output = ScrubbedLog(os.open(file, flags, 0o600), home.log_dir)
     # Why: the process ends hard, and what a tool printed must not be lost in a buffer.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
+    return output
 
 
 if __name__ == "__main__":
