@@ -15,7 +15,7 @@ from capuchin_yaml.compiler.secret_text import (
     looks_secret,
     may_hold_secrets,
 )
-from capuchin_yaml.compiler.wording import shown
+from capuchin_yaml.compiler.wording import either, shown
 from capuchin_yaml.policy.gating import answers, rules_about
 from capuchin_yaml.spec import AgentSpec, ToolSpec
 
@@ -84,7 +84,7 @@ def _unknown_model(reading: Reading, model: str, where: Path) -> None:
         where,
         f"write {'model' if isinstance(where[-1], int) else where[-1]}: {meant}:{name}"
         if meant is not None
-        else None,
+        else "write provider:name, such as anthropic:claude-opus-4-8, or rehearsal",
     )
 
 
@@ -93,12 +93,17 @@ def _unknown_name(reading: Reading, provider: str, name: str, where: Path) -> No
 
     if is_known(provider, name):
         return
-    meant = nearest(name, known_names(provider))
+    known = known_names(provider)
+    meant = nearest(name, known)
+    # The newest of a provider come last in the order of their names.
+    others = [f"{provider}:{other}" for other in sorted(known)[-3:]]
     reading.warning(
         "unknown-model",
         f"{provider} is not known to have a model {shown(name)}",
         where,
-        f"did you mean '{provider}:{meant}'?" if meant is not None else None,
+        f"did you mean '{provider}:{meant}'?"
+        if meant is not None
+        else f"if there is none of that name, write another, such as {either(others)}",
     )
 
 

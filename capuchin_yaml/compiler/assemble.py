@@ -14,7 +14,7 @@ from capuchin_yaml.compiler.merge import map_of, merged, without
 from capuchin_yaml.compiler.nearest import nearest
 from capuchin_yaml.compiler.own_files import AgentFolder, own_bytes, own_file
 from capuchin_yaml.compiler.reading import Reading
-from capuchin_yaml.compiler.wording import found, shown
+from capuchin_yaml.compiler.wording import either, found, shown
 from capuchin_yaml.diagnostics import Annotation, Diagnostic, Severity, Span
 
 _OWN = frozenset({"apiVersion", "name", "version", "extends"})
@@ -62,7 +62,11 @@ def unknown_profile(name: str, document: Document, known: Sequence[str]) -> Diag
         Severity.ERROR,
         f"the file has no profile {shown(name)}; it has {', '.join(known) or 'none'}",
         document.key_span(("profiles",)),
-        f"did you mean {meant!r}?" if meant is not None else None,
+        f"did you mean {meant!r}?"
+        if meant is not None
+        else f"write {either(known[:8])}"
+        if known
+        else "leave the profile out",
     )
 
 

@@ -110,7 +110,7 @@ def _variable(reading: Reading, path: Path, node: Node) -> VariableSpec:
 
 
 def _wrong_type(reading: Reading, what: str, kind: VariableType, value: Node) -> None:
-    help_ = None
+    help_ = "write one text, number, or true or false"
     fix = certain_value((), value, {"type": kind})
     if kind == "string":
         help_ = f"put it in quotes: {quoted(value.text)}"
@@ -118,6 +118,10 @@ def _wrong_type(reading: Reading, what: str, kind: VariableType, value: Node) ->
         help_ = "true" if value.text.casefold() in ("yes", "on") else "false"
     elif isinstance(value.value, str):
         help_ = "write type: string"
+    elif isinstance(value.value, bool):
+        help_ = "write type: boolean"
+    elif isinstance(value.value, int | float):
+        help_ = "write type: number"
     reading.error(
         "variable-type",
         f"{what} must be {type_words(kind)}, found {found(value)}",

@@ -198,7 +198,7 @@ class Complaints:
             f"{shown(str(error.instance))} is not a name for {place_name(path)}: "
             "a letter or '_', then letters, digits and '_'",
             entry.key if entry is not None else node.span,
-            f"write {slug}" if (slug := _as_name(str(error.instance))) else None,
+            f"write {_as_name(str(error.instance)) or 'a_name'}",
         )
 
     def _on_minimum(self, error: Any, path: Path, node: Node) -> None:

@@ -26,6 +26,7 @@ from capuchin_yaml.compiler.operator_people import (
 )
 from capuchin_yaml.compiler.reading import Reading
 from capuchin_yaml.compiler.scalar_positions import ScalarPositions
+from capuchin_yaml.compiler.wording import either
 from capuchin_yaml.diagnostics import Diagnostic, Severity, Span, in_file_order
 from capuchin_yaml.policy.judge import Floor
 from capuchin_yaml.policy.needs import Grant
@@ -215,7 +216,11 @@ def _is_sound(reading: Reading, path: tuple[str | int, ...], when: str) -> bool:
     problems = check_condition(when, Scope(None, None, None)).problems
     for problem in problems:
         meant = nearest(problem.word, problem.known) if problem.word else None
-        help_ = problem.help or (f"did you mean {meant!r}?" if meant is not None else None)
+        help_ = problem.help or (
+            f"did you mean {meant!r}?"
+            if meant is not None
+            else f"write {either(problem.known[:8])}"
+        )
         span = positions.span(problem.start, problem.end)
         reading.error(problem.id, problem.message, span, help_)
     return not problems

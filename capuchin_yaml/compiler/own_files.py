@@ -85,7 +85,9 @@ def own_bytes(reading: Reading, folder: AgentFolder, file: FilePath, where: Path
     try:
         return folder.read(file)
     except OSError as error:
-        help_ = f"chmod u+r {shown(str(file))}" if isinstance(error, PermissionError) else None
+        help_ = "name another file"
+        if isinstance(error, PermissionError):
+            help_ = f"chmod u+r {shown(str(file))}"
         reading.error(
             "unreadable", f"{place_name(where)} cannot be read: {error.strerror}", where, help_
         )
