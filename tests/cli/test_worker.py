@@ -55,22 +55,22 @@ def test_two_workers_serve_one_project_and_one_may_be_killed(project: Project) -
 
 
 def test_sigterm_lets_the_running_call_finish(project: Project) -> None:
-    with project.up() as up:
-        for pid in up.workers():
-            os.kill(pid, signal.SIGSTOP)
-        try:
-            with working(project, "agents") as (process, log):
-                conversation = _start(project, "nap")
-                wait_until((project.data / "nap-began").exists)
-                process.send_signal(signal.SIGTERM)
+    with project.up():
+        # Of its own project, so that the worker of `up` takes none of its calls.
+        project.environ["CAPUCHIN_PROJECT"] = "alone"
+        with working(project, "agents") as (process, log):
+            conversation = _start(project, "nap")
+            wait_until((project.data / "nap-began").exists)
+            process.send_signal(signal.SIGTERM)
 
-                assert process.wait(30) == 0
-                assert (project.data / "nap-ended").exists()
-                assert "stopped" in log.read_text()
-        finally:
-            for pid in up.workers():
-                os.kill(pid, signal.SIGCONT)
-        wait_until(lambda: _status(project, conversation) == "idle")
+            assert process.wait(30) == 0
+            assert (project.data / "nap-ended").exists()
+            assert "stopped" in log.read_text()
+        with working(project, "agents"):
+            wait_until(
+                lambda: _status(project, conversation) == "idle",
+                lambda: project.run("show", conversation).out,
+            )
 
 
 def test_ctrl_c_is_130(shop: Project) -> None:

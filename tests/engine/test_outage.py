@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from temporalio.client import Client
@@ -28,6 +28,8 @@ LONG_AWAY_S = 75.0
 """Longer than the SDK keeps what it could not deliver, and than the server waits for a beat."""
 FROZEN_S = 62.0
 """Longer than the minute after which the server gives up a call that is silent."""
+
+Ordeals: TypeAlias = dict[str, "asyncio.Task[None]"]
 
 pytestmark = pytest.mark.slow
 
@@ -173,8 +175,9 @@ async def outlive(here: Site, away_s: float) -> list[Talk]:
     return talks
 
 
-async def test_a_server_away_for_20_s_neither_doubles_nor_loses_an_effect(tmp_path: Path) -> None:
-    async with site(tmp_path / "site") as here:
+async def away(folder: Path) -> None:
+    """The server is away for 20 s."""
+    async with site(folder) as here:
         early, late = await outlive(here, AWAY_S)
 
         assert await told(early) == ([("ok", "wrote early")], [], [])
@@ -182,8 +185,9 @@ async def test_a_server_away_for_20_s_neither_doubles_nor_loses_an_effect(tmp_pa
         assert sorted(here.house.effects()) == ["early", "late"]
 
 
-async def test_a_server_away_for_longer_settles_what_it_gave_up(tmp_path: Path) -> None:
-    async with site(tmp_path / "site") as here:
+async def away_for_long(folder: Path) -> None:
+    """The server is away until it has given up what runs."""
+    async with site(folder) as here:
         for talk, line in zip(await outlive(here, LONG_AWAY_S), ("early", "late"), strict=True):
             results, items, decided = await told(talk)
 
@@ -193,24 +197,57 @@ async def test_a_server_away_for_longer_settles_what_it_gave_up(tmp_path: Path) 
         assert sorted(here.house.effects()) == ["early", "late"]
 
 
-async def test_a_minute_of_standstill_neither_doubles_nor_loses_an_effect(tmp_path: Path) -> None:
-    async with site(tmp_path / "one") as worker_only, site(tmp_path / "two") as everything:
-        talks = [await worker_only.talk("one"), await everything.talk("two")]
-        worker_only.signal_worker(signal.SIGSTOP)
-        everything.signal_worker(signal.SIGSTOP)
-        os.killpg(everything.server.pid, signal.SIGSTOP)
+async def standstill(folder: Path, *, with_server: bool) -> None:
+    """The worker stops for a minute, alone or with the server."""
+    async with site(folder) as here:
+        talk = await here.talk("one")
+        here.signal_worker(signal.SIGSTOP)
+        if with_server:
+            os.killpg(here.server.pid, signal.SIGSTOP)
         await asyncio.sleep(FROZEN_S)
-        os.killpg(everything.server.pid, signal.SIGCONT)
-        everything.signal_worker(signal.SIGCONT)
-        worker_only.signal_worker(signal.SIGCONT)
+        if with_server:
+            os.killpg(here.server.pid, signal.SIGCONT)
+        here.signal_worker(signal.SIGCONT)
         await asyncio.sleep(3)
-        for here, talk, line in ((worker_only, talks[0], "one"), (everything, talks[1], "two")):
-            here.let_go(line)
-            await talk.idle(timeout_s=60)
-            results, items, decided = await told(talk)
+        here.let_go("one")
+        await talk.idle(timeout_s=60)
+        results, items, decided = await told(talk)
 
-            assert results == [("ok", f"wrote {line}")]
-            # The server may have given the call up: then its worker settles that, nobody else.
-            assert items in ([], ["outcome"])
-            assert decided == [("happened", "", "worker")] * len(items)
-            assert here.house.effects() == [line]
+        assert results == [("ok", "wrote one")]
+        # The server may have given the call up: then its worker settles that, nobody else.
+        assert items in ([], ["outcome"])
+        assert decided == [("happened", "", "worker")] * len(items)
+        assert here.house.effects() == ["one"]
+
+
+@pytest.fixture(scope="module")
+async def ordeals(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ordeals]:
+    """All at the same time, each at a site of its own: what they do is to wait."""
+    folder = tmp_path_factory.mktemp("sites")
+    tasks = {
+        "away": asyncio.create_task(away(folder / "away")),
+        "away for long": asyncio.create_task(away_for_long(folder / "long")),
+        "worker stopped": asyncio.create_task(standstill(folder / "worker", with_server=False)),
+        "all stopped": asyncio.create_task(standstill(folder / "all", with_server=True)),
+    }
+    yield tasks
+    for task in tasks.values():
+        task.cancel()
+    await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+
+async def test_a_server_away_for_20_s_neither_doubles_nor_loses_an_effect(
+    ordeals: Ordeals,
+) -> None:
+    await ordeals["away"]
+
+
+async def test_a_server_away_for_longer_settles_what_it_gave_up(ordeals: Ordeals) -> None:
+    await ordeals["away for long"]
+
+
+@pytest.mark.parametrize("who", ["worker", "all"])
+async def test_a_minute_of_standstill_neither_doubles_nor_loses_an_effect(
+    ordeals: Ordeals, who: str
+) -> None:
+    await ordeals[f"{who} stopped"]

@@ -19,6 +19,8 @@ from tests.tui.conftest import text_of
 from tests.tui.fake_gateway import FakeGateway, FakeTalk
 
 SIZES = ((120, 40), (80, 24), (40, 12))
+_STILL_FOR, _KEPT_FOR = 8, 2
+"""How often a screen must look the same to be at rest; as it was kept, a slip is no risk."""
 TALK = "demo.billing-a91f00"
 REPLY = """Order **A-1001** was late, so a refund is fair.
 
@@ -258,13 +260,15 @@ SCENES: dict[str, Scene] = {
 }
 
 
-async def dump(name: str, size: tuple[int, int]) -> str:
+async def dump(name: str, size: tuple[int, int], kept: str = "") -> str:
     """The screen of a scene as text, the same at every run."""
-    return await drawn(name, size, text_of) + "\n"
+    return await drawn(name, size, lambda app: text_of(app) + "\n", kept)
 
 
-async def drawn(name: str, size: tuple[int, int], take: Callable[[CapuchinApp], str]) -> str:
-    """What is taken of a scene once nothing changes any more."""
+async def drawn(
+    name: str, size: tuple[int, int], take: Callable[[CapuchinApp], str], kept: str = ""
+) -> str:
+    """What is taken of a scene once nothing changes any more; sooner if it is what was kept."""
     scene = SCENES[name]
     fake = FakeGateway()
     start = scene.build(fake)
@@ -299,8 +303,7 @@ async def drawn(name: str, size: tuple[int, int], take: Callable[[CapuchinApp], 
                 await app.desk.refresh()
             if scene.others:
                 await _until(pilot, lambda: app.others)
-            await _still(app, pilot)
-            return take(app)
+            return await _still(app, pilot, take, kept)
     finally:
         Frame.now = before  # type: ignore[method-assign]  # as it was
 
@@ -348,7 +351,9 @@ async def _until(pilot: Pilot[int], is_true: Callable[[], object]) -> None:
     raise AssertionError("the scene does not come to rest")
 
 
-async def _still(app: CapuchinApp, pilot: Pilot[int]) -> None:
+async def _still(
+    app: CapuchinApp, pilot: Pilot[int], take: Callable[[CapuchinApp], str], kept: str
+) -> str:
     """Wait until notices are gone and nothing changes any more."""
     app._notice = ((), 0.0)
     for line in app.screen.query(Input):
@@ -359,8 +364,9 @@ async def _still(app: CapuchinApp, pilot: Pilot[int]) -> None:
     for _ in range(100):
         app._draw_soon()
         await pilot.pause(0.06)
-        text = text_of(app)
-        same = same + 1 if text == last else 0
-        if same >= 8:
-            return
-        last = text
+        taken = take(app)
+        same = same + 1 if taken == last else 0
+        if same >= (_KEPT_FOR if taken == kept else _STILL_FOR):
+            return taken
+        last = taken
+    raise AssertionError("the screen does not come to rest")

@@ -54,13 +54,13 @@ def page_text(written: str) -> str:
     return _MARKED.sub(lambda m: f"{m[1]}{''.join(parts)}\n{m[2]}", written)
 
 
-async def picture(name: str) -> str:
+async def picture(name: str, kept: str = "") -> str:
     """A scene as SVG, the same at every run; nothing in it is fetched from elsewhere."""
-    return _FETCHED.sub("", await drawn(name, SIZE, _svg)) + "\n"
+    return await drawn(name, SIZE, _svg, kept)
 
 
 def _svg(app: CapuchinApp) -> str:
-    return app.export_screenshot(title="capuchin", simplify=True)
+    return _FETCHED.sub("", app.export_screenshot(title="capuchin", simplify=True)) + "\n"
 
 
 async def _write() -> None:
