@@ -101,12 +101,13 @@ async def _cut_off_at(hurry: asyncio.Event, calls: RunningCalls) -> None:
 
 def swap(table: AgentTable, agents: Mapping[str, JsonValue]) -> None:
     """Make `agents`, by name and in the form of `Serving.to_json`, the whole table."""
+    from capuchin_yaml.compiler.own_files import folder_of
     from capuchin_yaml.engine.agents import ServedAgent
 
     for name in table.names():
         if name not in agents:
             table.drop(name)
     for value in agents.values():
-        folder = Path(value["path"]).absolute().parent
+        folder = folder_of(Path(value["path"]).absolute())
         rules = tuple(str(place) for place in value.get("rules", ()))
         table.put(ServedAgent(AgentSpec.from_json(value["spec"]), folder, rules))

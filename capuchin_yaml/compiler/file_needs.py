@@ -8,7 +8,7 @@ from pathlib import Path as FilePath
 
 from capuchin_yaml.compiler.assemble import assemble
 from capuchin_yaml.compiler.document import Document, Node, read_document
-from capuchin_yaml.compiler.own_files import AgentFolder
+from capuchin_yaml.compiler.own_files import AgentFolder, folder_of
 from capuchin_yaml.diagnostics import Diagnostic, Severity, Span
 from capuchin_yaml.policy.needs import MODEL, Grant, Need, is_granted, model_need, variable_of
 
@@ -54,7 +54,7 @@ def file_needs(path: FilePath, profile: str | None = None) -> FileNeeds:
         data = path.read_bytes()
     except OSError:
         return FileNeeds(path, "", ())
-    whole = assemble(read_document(str(path), data), AgentFolder(path.parent))
+    whole = assemble(read_document(str(path), data), AgentFolder(folder_of(path)))
     chosen = whole.profiles.get(profile or "")
     return document_needs(path, chosen or whole.document, profile if chosen else None)
 

@@ -16,7 +16,7 @@ from capuchin_yaml.compiler.check import check
 from capuchin_yaml.compiler.document import Document, read_document
 from capuchin_yaml.compiler.given import check_injected, check_variables
 from capuchin_yaml.compiler.nearest import nearest
-from capuchin_yaml.compiler.own_files import AgentFolder
+from capuchin_yaml.compiler.own_files import AgentFolder, folder_of
 from capuchin_yaml.compiler.rest import problems_around
 from capuchin_yaml.compiler.source_text import MAX_FILE_BYTES
 from capuchin_yaml.compiler.tool_source import ToolSource
@@ -98,7 +98,7 @@ def compile_bytes(
 
     Other files are read from `folder`, by default the one that `path` lies in.
     """
-    folder = folder or AgentFolder(path.parent)
+    folder = folder or AgentFolder(folder_of(path))
     document = read_document(str(path), data)
     whole = assemble(document, folder)
     found = [*document.diagnostics, *whole.diagnostics]

@@ -40,6 +40,14 @@ class AgentFolder:
             return stream.read(MAX_FILE_BYTES + 1)
 
 
+def folder_of(path: FilePath) -> FilePath:
+    """The folder that an agent's file lies in; of a link, that of the file that it leads to."""
+    try:
+        return path.resolve().parent if path.is_symlink() else path.parent
+    except (OSError, RuntimeError, ValueError):
+        return path.parent  # a link that leads nowhere is told of where it is read
+
+
 def own_file(
     reading: Reading, folder: AgentFolder | None, name: str, where: Path
 ) -> FilePath | None:
@@ -47,7 +55,7 @@ def own_file(
     if folder is None:
         reading.error("file-missing", f"{place_name(where)} names a file of no folder", where)
         return None
-    file = FilePath(reading.document.value_span(where).path).parent / name
+    file = folder_of(FilePath(reading.document.value_span(where).path)) / name
     try:
         inside = folder.holds(file)
         exists = inside and folder.has(file)

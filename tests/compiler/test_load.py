@@ -90,12 +90,14 @@ def test_files_beside_an_agent_are_found_from_anywhere(
     path = write(tmp_path / "agents" / "a.yaml", AGENT + "model: scripted:talk.yaml\n")
     write(tmp_path / "agents" / "talk.yaml", "default: {say: ok}\n")
     (tmp_path / "link").symlink_to(tmp_path / "agents")
+    (tmp_path / "of-file.yaml").symlink_to(path)
     hashes = set()
     for folder, name in (
         (tmp_path, "agents/a.yaml"),
         (tmp_path / "agents", "a.yaml"),
         (tmp_path, str(path)),
         (tmp_path, "link/a.yaml"),
+        (tmp_path, "of-file.yaml"),
     ):
         monkeypatch.chdir(folder)
         spec = compile_file(Path(name), PaperSource()).spec
