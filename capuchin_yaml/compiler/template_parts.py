@@ -8,6 +8,7 @@ with all of them: the types do not go together, or no variable has a part in it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import CodeType, MappingProxyType
@@ -33,6 +34,7 @@ _SAMPLES: Mapping[VariableType, Sequence[JsonValue]] = MappingProxyType(
         "boolean": (True, False),
     }
 )
+_ONLY_A_NAME = re.compile(r"\{\{[-+]?\s*[A-Za-z_]\w*\s*[-+]?\}\}")
 _RUNS = 4
 _MOST_PARTS = 200
 _MOST_FOUND = 20
@@ -48,6 +50,9 @@ def part_problems(
 
     Tags with a mistake at one of the places `known` are left out.
     """
+    rest = _ONLY_A_NAME.sub("", source)
+    if "{{" not in rest and "{%" not in rest:
+        return ()  # as most prompts are
     values = {
         name: list(variable.enum[:_RUNS]) or list(_SAMPLES[variable.type])
         for name, variable in variables.items()
