@@ -188,9 +188,21 @@ def logged_since(home: Home, since_bytes: int) -> str:
     return ""
 
 
+_CRASHED = ("panic: ", "fatal error: ", "SIGSEGV: ")
+
+
+def has_crashed(logged: str) -> bool:
+    """Whether a log tells of a crash of the server itself, which another start may not meet.
+
+    The words are those with which a Go program ends at a panic or a fault of its runtime.
+    """
+    return any(line.startswith(_CRASHED) for line in logged.splitlines())
+
+
 def last_words(logged: str) -> str:
     """Return the line of a log that says why the server ended, safe for a terminal."""
     lines = logged.splitlines()
     # Why: a panic ends with its stack, which says nothing to a person.
     errors = [line for line in lines if line.startswith("Error: ") or "level=ERROR" in line]
-    return visible((errors or lines or [""])[-1].removeprefix("Error: "))
+    crashes = [line for line in lines if line.startswith(_CRASHED)]
+    return visible((errors or crashes or lines or [""])[-1].removeprefix("Error: "))

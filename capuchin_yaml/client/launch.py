@@ -18,6 +18,7 @@ from capuchin_yaml.client.dev_server import (
     Ports,
     ServerRecord,
     free_ports,
+    has_crashed,
     last_words,
     logged_since,
     read_record,
@@ -75,11 +76,12 @@ async def start_server(
         if failure is None:
             return record, holder
         holder.release()
+        await _guard_ended(record)
         logged = logged_since(home, logged_bytes)
         words = last_words(logged) or failure
         # Why: a port may be taken between our choosing it and the server's binding it, and the
         # server chooses more for itself.
-        if "address already in use" not in logged:
+        if "address already in use" not in logged and not has_crashed(logged):
             break
         if any(f":{taken}: " in logged for taken in ports if taken):
             wanted = (0, 0, 0, 0)
@@ -215,6 +217,17 @@ async def _wait_ready(record: ServerRecord) -> str | None:
     if open_to_others:
         return f"it listens where other machines can reach it: {', '.join(open_to_others)}"
     return None
+
+
+async def _guard_ended(record: ServerRecord) -> None:
+    """Wait until all that the server said is in its log, and it is gone; not for ever."""
+    deadline = asyncio.get_running_loop().time() + guard.POLITE_S + 2.0
+    # Why no event: the guard is nobody's child of ours.
+    while (  # noqa: ASYNC110
+        guard.process_start(record.guard_pid) == record.guard_start
+        and asyncio.get_running_loop().time() < deadline
+    ):
+        await asyncio.sleep(0.01)
 
 
 def _failed(home: Home, words: str) -> ServerUnavailable:

@@ -338,10 +338,16 @@ class TurnRunner:
                 "due": None,
                 "then": "wait",
                 "definition_hash": self._c.definition.hash if self._c.definition else "",
-                "reason": f"limits.{limit} is {self._spec['limits'][limit]}",
+                "reason": f"limits.{limit} is {self._spec['limits'][limit]}; {self._spent()}",
             }
         )
         turn.limit, turn.limit_item, turn.phase = limit, item_id, "limit"
+
+    def _spent(self) -> str:
+        """What the conversation has cost so far, in tokens."""
+        used = self._c.usage
+        asked = sum(n for name, n in used.items() if name != "output_tokens")
+        return f"{asked:,} tokens in and {used['output_tokens']:,} out so far"
 
     async def _at_limit(self) -> None:
         """Wait for a person; go on raises the limit by itself once more, stop ends the turn."""

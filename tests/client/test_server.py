@@ -356,6 +356,36 @@ async def test_a_port_that_the_server_chose_for_itself_and_was_taken_is_no_failu
         await find_or_start(project)
 
 
+CRASHES = """#!/bin/sh
+echo tried >> {tries}
+if [ "$(wc -l < {tries})" -le {times} ]; then
+  echo 'panic: runtime error: invalid memory address or nil pointer dereference'
+  echo '[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x1]'
+  echo '        /go/service.go:76 +0x169'
+  exit 2
+fi
+exec {program} "$@"
+"""
+
+
+@pytest.mark.parametrize("times", [1, 99])
+async def test_a_server_that_crashes_at_its_start_is_started_again_but_not_for_ever(
+    project: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    tries, unlucky = tmp_path / "tries", tmp_path / "temporal"
+    unlucky.write_text(CRASHES.format(tries=tries, times=times, program=temporal_program()))
+    unlucky.chmod(0o700)
+    monkeypatch.setattr("capuchin_yaml.client.dev_server.temporal_program", lambda: unlucky)
+
+    if times == 1:
+        async with await find_or_start(project) as server:
+            assert server.was_started
+    else:
+        with pytest.raises(ServerUnavailable, match=r"panic: runtime error: invalid memory"):
+            await find_or_start(project)
+        assert 1 < tries.read_text().count("tried") < 10
+
+
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that every user of this machine can enter and read."""

@@ -224,6 +224,10 @@ async def test_two_calls_in_turn_for_ever_end_at_a_limit_and_a_person_may_go_on(
     await talk.idle()
 
     assert (ran, ran_more) == (6, 12)
-    assert first["reason"] == "limits.max_steps is 6"
+    asked = sum(used.values()) - used["output_tokens"]
+    assert asked > 0
+    assert second["reason"] == (
+        f"limits.max_steps is 6; {asked:,} tokens in and {used['output_tokens']:,} out so far"
+    )
     assert used["input_tokens"] > 0
     assert (await talk.events())[-1]["outcome"] == "stopped"
