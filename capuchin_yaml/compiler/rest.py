@@ -91,9 +91,10 @@ def _rest(document: Document) -> Rest:
     read = 0
     for _ in range(_MOST_PLACES):
         at, source = document.broken_at, document.source
-        read += len(source.text)
+        # Why not before the first: a large file is read around one place as any other is.
         if at is None or read > _MOST_CHARS:
             break
+        read += len(source.text)
         start, end = _broken_part(source.text, at, lost)
         if any(d.id == "tab" and source.offset(*d.span[1:3]) >= at for d in document.diagnostics):
             found.extend(indenting_tabs(source, at + 1, end))
