@@ -26,7 +26,8 @@ _MOST_PLACES = 20
 _MOST_CHARS = 2_000_000
 """Of all readings of one file together, so that a large one with many mistakes is not slow."""
 _NOT_A_BREAK = re.compile(r"[^\r\n]")
-_WORD = re.compile(r"[\"']?([A-Za-z_][\w-]*)")
+_WORD = re.compile(r"[ \t]*[\"']?([A-Za-z_][\w-]*)")
+_TABBED_WORD = re.compile(r"^\t[ \t]*[\"']?([A-Za-z_][\w-]*)", re.MULTILINE)
 _NEEDED_BY_ALL = frozenset({"extends", "profiles"})
 _NEEDS: Mapping[str, frozenset[str]] = {
     "approval": frozenset({"tools", "variables", "injected", "prompt"}),
@@ -115,14 +116,14 @@ def _broken_part(text: str, at: int, lost: set[str]) -> tuple[int, int]:
     start = begun
     while start > 0 and text[start : start + 1] in " \t\r\n#":
         start = max(text.rfind("\n", 0, start - 1), text.rfind("\r", 0, start - 1)) + 1
-    word = _WORD.match(text, start)
-    if word is not None:
-        lost.add(word.group(1))
+    end = next((key.start() for key in keys if key.start() > max(start, begun)), len(text))
+    # The broken line may be a key at the top that is indented by mistake.
+    lost.update(word.group(1) for place in (start, begun) if (word := _WORD.match(text, place)))
+    lost.update(_TABBED_WORD.findall(text, start, end))
     before = [key for key in keys if key.start() <= start]
     if before:
         # A line that is no key may be a text that lacks its indentation.
         lost.add(before[-1].group(1))
-    end = next((key.start() for key in keys if key.start() > max(start, begun)), len(text))
     return start, end
 
 

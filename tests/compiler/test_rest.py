@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from capuchin_yaml.compiler.document import read_document
 from capuchin_yaml.compiler.load import compile_bytes
+from tests.compiler.corpus import VALID, compiled
 from tests.compiler.packages import PaperSource
 
 HEAD = "apiVersion: capuchin/v1\nname: shop\n"
@@ -59,6 +62,35 @@ def test_nothing_is_said_of_what_a_broken_key_may_hold() -> None:
     ]
     assert found('extends: "a.yaml\nlimits: {max_steps: many}\n') == [("unclosed-quote", 3)]
     assert found("prompt: |\nHi there\nvariables: {a: {type: string}}\n") == [("syntax", 4)]
+
+
+BREAKS: dict[str, Callable[[str], str]] = {
+    "a quote that is not closed": lambda line: line.replace(": ", ': "', 1),
+    "a bracket that is not closed": lambda line: line.replace(": ", ": [", 1),
+    "a tab": lambda line: f"\t{line}",
+    "no colon": lambda line: line.replace(":", "", 1),
+    "too much indentation": lambda line: f" {line}",
+    "too many colons": lambda line: f"{line} a: b: c",
+}
+OF_YAML = {
+    *("syntax", "tab", "indentation", "unclosed-quote", "unclosed-bracket", "complex-key"),
+    *("duplicate-key", "alias", "tag", "unquoted-text", "bare-braces", "control-character"),
+}
+
+
+@pytest.mark.parametrize("how", BREAKS)
+def test_one_broken_line_of_a_sound_file_is_all_that_is_told(how: str) -> None:
+    told = []
+    for path in VALID:
+        sound = {d.id for d in compiled(path).diagnostics}
+        lines = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+        for i, line in enumerate(lines):
+            text = "\n".join([*lines[:i], BREAKS[how](line), *lines[i + 1 :]])
+            if read_document("a.yaml", text.encode()).broken_at is not None:
+                found = compile_bytes(text.encode(), path, PaperSource()).diagnostics
+                told += [d for d in found if d.id not in OF_YAML | sound]
+
+    assert told == []
 
 
 def test_a_text_that_lacks_its_indentation_is_told_once() -> None:
