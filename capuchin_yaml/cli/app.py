@@ -152,7 +152,8 @@ def _wrong_usage(out: Output, error: click.UsageError) -> int:
         return ExitCode.USAGE
     if context is not None:
         out.tell(context.get_usage())
-    out.fail(error.format_message())
+    # Click lays out a choice in lines that begin with a tab.
+    out.fail(" ".join(error.format_message().split()))
     if context is not None and context.command.get_help_option(context) is not None:
         out.tell(f"type {context.command_path} --help")
     return ExitCode.USAGE

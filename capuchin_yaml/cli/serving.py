@@ -44,11 +44,13 @@ async def serve(
 
     Raises:
         ServerUnavailable: the server does not answer.
-        UnsafeState: the state folder or its key is not ours alone.
+        UnsafeState: the state folder or its key is not ours alone, or the open conversations
+            are sealed with another key.
     """
     from capuchin_yaml.cli.running_calls import RunningCalls
     from capuchin_yaml.client.connection import connect_temporal
     from capuchin_yaml.client.project_store import project_store
+    from capuchin_yaml.client.same_key import refuse_another_key
     from capuchin_yaml.engine.activities import ModelSettings
     from capuchin_yaml.engine.scrub import Scrubber
     from capuchin_yaml.engine.scrub_logs import scrubbed_output
@@ -66,6 +68,8 @@ async def serve(
         store=store,
         identity=f"capuchin-worker@{socket.gethostname()}:{os.getpid()}",
     )
+    if target.origin != "own":  # there the key lies beside the database
+        await refuse_another_key(client, project)
     forced = forced_model()
     settings = WorkerSettings(
         data_dir=home.data_dir,

@@ -11,6 +11,7 @@ from temporalio.client import Client
 from capuchin_yaml.client.connection import connect_temporal
 from capuchin_yaml.client.fleet import Capuchin
 from capuchin_yaml.client.server import Server
+from capuchin_yaml.engine import contract
 from capuchin_yaml.engine.storage import FolderStore
 from tests.bench.help_start import heavy_packages
 from tests.bench.plain_design import PlainTalk, serve
@@ -18,7 +19,7 @@ from tests.bench.talks import HistoryMeter, OurTalk, Size
 from tests.engine.house import House, open_house
 
 TEXT_BYTES = 1024
-TURNS = 60
+TURNS = 200
 PLAIN_TURNS = 30
 
 
@@ -27,7 +28,9 @@ async def house(dev_server: Server, key: bytes, tmp_path: Path) -> AsyncIterator
     """A project as `up` serves it, with a store, that rolls over twice within `TURNS`."""
     store = FolderStore(tmp_path / "store")
     client = await connect_temporal(dev_server.target, key=key, store=store)
-    async with open_house(client, tmp_path, roll_over_events=600, store=store) as opened:
+    async with open_house(
+        client, tmp_path, roll_over_events=contract.ROLL_OVER_EVENTS, store=store
+    ) as opened:
         yield opened
 
 

@@ -65,6 +65,14 @@ def test_without_a_verb_the_help_is_said_as_wrong_usage(tmp_path: Path) -> None:
     assert "Verbs:" in ran.err
 
 
+def test_what_may_be_typed_instead_is_said_on_one_line(tmp_path: Path) -> None:
+    ran = run("inbox", "answer", "x:o1", cwd=tmp_path)
+
+    assert ran.code == 2
+    [error] = [line for line in ran.err.splitlines() if line.startswith("error:")]
+    assert error.endswith("Choose from: happened, rerun, failed, go_on, stop")
+
+
 def test_an_unknown_verb_is_wrong_usage_and_names_the_near_one(tmp_path: Path) -> None:
     ran = run("validte", cwd=tmp_path)
 

@@ -161,6 +161,28 @@ def test_a_worker_never_rehearses_and_says_what_is_missing(cluster: Project) -> 
     assert "a worker does not rehearse" in ran.err
 
 
+def test_a_worker_with_another_key_does_not_start_beside_conversations_it_would_fail(
+    cluster: Project,
+) -> None:
+    other = cluster.folder / "another-key"
+    other.write_text("a5" * 32 + "\n")
+    other.chmod(0o600)
+    stranger = Project(
+        cluster.folder, cluster.home, cluster.environ | {"CAPUCHIN_KEY_FILE": str(other)}
+    )
+    with worker(cluster, "ours"):
+        talk = start(cluster, "street", "hello")
+        wait_idle(cluster, talk)
+
+        refused = stranger.run("worker", "agents")
+
+        wait_idle(cluster, start(cluster, "street", "hello"))
+    assert refused.code == 1
+    assert "sealed with another key" in refused.err
+    assert "CAPUCHIN_KEY_FILE" in refused.err
+    assert "polling" not in refused.err
+
+
 def test_a_namespace_that_is_missing_is_named_with_its_command(cluster: Project) -> None:
     ran = cluster.run("worker", "agents", TEMPORAL_NAMESPACE="nowhere")
 
