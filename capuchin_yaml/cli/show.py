@@ -31,7 +31,8 @@ def command(conversation: str, follow: bool, as_json: bool) -> ExitCode:
 
     What was said, called, decided and used.
 
-    ID may be the beginning of an id. With --follow --json each event is one line of JSON.
+    ID may be the beginning of an id, or its last six characters. With --follow --json each event
+    is one line of JSON.
     """
     return run_async(_show(output(), conversation, follow, as_json))
 

@@ -29,6 +29,8 @@ from capuchin_yaml.spec import JsonValue
 from capuchin_yaml.terminal_text import one_line
 
 _CANDIDATES = 10
+_ENDS = 1000
+"""Conversations that the end of an id is looked for in."""
 _HEALTH_TIMEOUT = timedelta(seconds=2)
 
 
@@ -120,12 +122,15 @@ class Capuchin:
     async def find(self, prefix: str) -> Conversation:
         """Return the one conversation whose id, whole or short, begins with `prefix`.
 
-        A whole id is found at once; others through the server's lists, which lag a moment.
+        The six characters at an id's end, which screens show behind a `#`, name it as well. A
+        whole id is found at once; others through the server's lists, which lag a moment, and an
+        end among the newest conversations only.
 
         Raises:
             ConversationNotFound: there is none, or several; the text names the candidates.
             ServerUnavailable: the server does not answer.
         """
+        prefix = prefix.removeprefix("#")
         if not is_address(prefix):
             raise ConversationNotFound(f"{prefix!r} cannot be the id of a conversation")
         whole = full_id(self.project, prefix)
@@ -139,6 +144,10 @@ class Capuchin:
         query = of_project(self._link, f"WorkflowId STARTS_WITH {quoted(whole)}")
         found, more = await found_page(self._link, query, page_rows=_CANDIDATES + 1)
         ids = sorted({info.execution.workflow_id for info in found})
+        if not ids and is_whole(f"-{prefix}"):
+            found, _ = await found_page(self._link, of_project(self._link), page_rows=_ENDS)
+            every = {info.execution.workflow_id for info in found}
+            ids = sorted(i for i in every if i.endswith(f"-{prefix}"))
         if len(ids) == 1:
             return Conversation(self._link, ids[0])
         if not ids:

@@ -191,7 +191,19 @@ async def test_a_beginning_that_several_have_names_them(fleet: Capuchin, house: 
     assert all(talk.short_id in str(caught.value) for talk in talks)
 
 
-@pytest.mark.parametrize("address", ["nobody", "plain-000000", "a' OR ''='", "x y", "", "\x1b[0m"])
+async def test_the_end_that_screens_show_is_enough(fleet: Capuchin, house: House) -> None:
+    serve_plain(house)
+    talk, _ = [await fleet.start("plain", "hello", by="ann") for _ in range(2)]
+    await listed(fleet, lambda rows: len(rows) == 2)
+    end = talk.id.rpartition("-")[2]
+
+    for address in (end, f"#{end}"):
+        assert (await fleet.find(address)).id == talk.id
+
+
+@pytest.mark.parametrize(
+    "address", ["nobody", "#000000", "#", "plain-000000", "a' OR ''='", "x y", "", "\x1b[0m"]
+)
 async def test_what_nobody_has_is_not_found(fleet: Capuchin, address: str) -> None:
     with pytest.raises(ConversationNotFound):
         await fleet.find(address)
