@@ -219,6 +219,7 @@ def _may_write(home: Home) -> Finding:
 
 async def _server(home: Home) -> AsyncIterator[Finding]:
     from capuchin_yaml.client.cluster import retention_note
+    from capuchin_yaml.client.same_key import refuse_another_key
 
     try:
         fleet = await reach(home, program="doctor")
@@ -233,6 +234,11 @@ async def _server(home: Home) -> AsyncIterator[Finding]:
         yield Finding("server", "ok", f"answers at {health.address}")
         workers = f"{health.workers} for project {fleet.project}"
         yield Finding("workers", "ok" if health.workers else "note", health.detail or workers)
+        try:
+            await refuse_another_key(fleet.temporal, fleet.project)
+            yield Finding("key", "ok", "no open conversation is sealed with another")
+        except CapuchinError as error:
+            yield Finding("key", "missing", str(error))
         try:
             note = await retention_note(fleet.temporal)
             yield Finding("retention", "note" if note else "ok", note or "everything is kept")

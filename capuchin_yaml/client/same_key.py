@@ -39,6 +39,6 @@ async def refuse_another_key(client: Client, project: str) -> None:
     if foreign:
         raise UnsafeState(
             f"{foreign} and the other open conversations of project {project!r} are sealed with"
-            " another key than this worker has, so it would make them fail; name the project's"
-            " key in CAPUCHIN_KEY_FILE, or another project in CAPUCHIN_PROJECT"
+            " another key than the one here, so a worker with it would make them fail; name the"
+            " project's key in CAPUCHIN_KEY_FILE, or another project in CAPUCHIN_PROJECT"
         )

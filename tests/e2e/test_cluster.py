@@ -175,10 +175,16 @@ def test_a_worker_with_another_key_does_not_start_beside_conversations_it_would_
         wait_idle(cluster, talk)
 
         refused = stranger.run("worker", "agents")
+        told = stranger.run("doctor", "agents", "--json")
+        ours = cluster.run("doctor", "agents", "--json")
 
         wait_idle(cluster, start(cluster, "street", "hello"))
     assert refused.code == 1
     assert "sealed with another key" in refused.err
+    found = {f["what"]: f for f in told.json["findings"]}["key"]
+    assert (told.code, found["verdict"]) == (1, "missing")
+    assert "CAPUCHIN_KEY_FILE" in found["text"]
+    assert {f["what"]: f["verdict"] for f in ours.json["findings"]}["key"] == "ok"
     assert "CAPUCHIN_KEY_FILE" in refused.err
     assert "polling" not in refused.err
 
