@@ -30,6 +30,17 @@ async def empty_house(temporal: Client, tmp_path: Path) -> AsyncIterator[House]:
         yield house
 
 
+@pytest.fixture(scope="module", autouse=True)
+async def death(
+    temporal: Client, key: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[asyncio.Task[None]]:
+    """It runs beside the other tests: for a minute the server waits for a sign of life."""
+    story = asyncio.create_task(died_in_a_call(temporal, tmp_path_factory.mktemp("died"), key))
+    yield story
+    story.cancel()
+    await asyncio.gather(story, return_exceptions=True)
+
+
 @asynccontextmanager
 async def worker_process(
     house: House, key: bytes, *, script: str = "worker_process.py"
@@ -224,19 +235,24 @@ async def test_a_worker_that_never_saw_the_talk_asks_for_it(empty_house: House, 
         assert len(await talk.entries()) == 6
 
 
-async def test_an_effect_whose_worker_died_is_never_repeated_but_asked_about(
-    empty_house: House, key: bytes
-) -> None:
-    house = empty_house
-    writer(house)
-    async with worker_process(house, key) as first:
-        talk = await house.talk("writer", "die")
-        await asyncio.wait_for(first.wait(), 30)
-    async with worker_process(house, key):
-        item = await talk.item("outcome", timeout_s=120)
-        effects = house.effects()
-        await talk.decide(item, "happened", result="it is done")
-        await talk.idle()
+async def died_in_a_call(client: Client, folder: Path, key: bytes) -> None:
+    """The worker dies in a call of one attempt, and another takes over its project."""
+    async with open_house(client, folder, serve=False) as house:
+        writer(house)
+        async with worker_process(house, key) as first:
+            talk = await house.talk("writer", "die")
+            await asyncio.wait_for(first.wait(), 60)
+        async with worker_process(house, key):
+            item = await talk.item("outcome", timeout_s=120)
+            effects = house.effects()
+            await talk.decide(item, "happened", result="it is done")
+            await talk.idle()
 
     assert effects == house.effects() == ["died"]
     assert "eartbeat" in item["reason"]
+
+
+async def test_an_effect_whose_worker_died_is_never_repeated_but_asked_about(
+    death: asyncio.Task[None],
+) -> None:
+    await death
