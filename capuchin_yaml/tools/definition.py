@@ -179,8 +179,8 @@ def _declared(
 ) -> Tool:
     _check_function(function)
     where = f"tool function {function.__qualname__!r}"
-    tool_name = function.__name__ if name is None else str(name)
-    if not TOOL_NAME.fullmatch(tool_name):
+    tool_name = function.__name__ if name is None else name
+    if not _is_text(tool_name) or not TOOL_NAME.fullmatch(tool_name):
         raise InvalidTool(
             f"{where}: {tool_name!r} is no name for a tool; "
             f'write name="..." with {TOOL_NAME_IN_WORDS}'
@@ -189,9 +189,13 @@ def _declared(
         raise InvalidTool(
             f"{where}: effect {effect!r} does not exist; write read, write or destructive"
         )
-    if not str(version).strip():
+    for keyword, flag in (("idempotent", idempotent), ("needs_approval", needs_approval)):
+        # Why so strict: a text such as "no" counts as true, and a write would be repeated.
+        if not isinstance(flag, bool):
+            raise InvalidTool(f"{where}: {keyword} must be True or False, not {flag!r}")
+    if not _is_text(version) or not version.strip():
         raise InvalidTool(f'{where}: version must be a text, such as version="1"')
-    if timeout_s is not None and not (math.isfinite(timeout_s) and timeout_s > 0):
+    if timeout_s is not None and not _is_duration(timeout_s):
         raise InvalidTool(f"{where}: timeout_s must be a number of seconds over 0")
     docstring = read_docstring(function.__doc__)
     if not docstring.description:
@@ -207,9 +211,9 @@ def _declared(
         description=docstring.description,
         input_schema=parameters.schema,
         effect=effect,
-        idempotent=bool(idempotent),
-        needs_approval=bool(needs_approval),
-        version=str(version),
+        idempotent=idempotent,
+        needs_approval=needs_approval,
+        version=version,
         timeout_s=None if timeout_s is None else float(timeout_s),
         is_async=inspect.iscoroutinefunction(function),
         function=function,
@@ -218,6 +222,15 @@ def _declared(
         if preview is None
         else _declared_preview(preview, tool_name, parameters.schema),
     )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_duration(seconds: object) -> bool:
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    return is_number and math.isfinite(cast(float, seconds)) and cast(float, seconds) > 0
 
 
 def _declared_preview(

@@ -112,9 +112,15 @@ def test_a_running_call_finishes_in_the_grace_time_and_its_result_is_kept(
     assert [(r["status"], r["text"]) for r in results] == [("ok", "rested")]
 
 
-@pytest.mark.parametrize(("choice", "text"), [("happened", "it was posted"), ("failed", "")])
+@pytest.mark.parametrize(
+    ("choice", "typed", "status", "text"),
+    [
+        ("happened", ("--result", "it was posted"), "ok", "it was posted"),
+        ("failed", (), "error", "The call failed."),
+    ],
+)
 def test_a_call_cut_off_at_the_end_of_the_grace_time_asks_a_person_what_happened(
-    choice: str, text: str, project: Project
+    choice: str, typed: tuple[str, ...], status: str, text: str, project: Project
 ) -> None:
     with project.up("--grace", "1s") as up:
         conversation = _start(project, "post slow")
@@ -125,8 +131,7 @@ def test_a_call_cut_off_at_the_end_of_the_grace_time_asks_a_person_what_happened
         wait_until(lambda: _status(project, conversation) == "waiting")
         [item] = project.run("inbox", "--json").json
         told = project.run("send", conversation, "hello")
-        result = ["--result", text] if text else []
-        answered = project.run("inbox", "answer", item["id"], choice, *result)
+        answered = project.run("inbox", "answer", item["id"], choice, *typed)
         wait_until(lambda: _status(project, conversation) == "idle")
         events = project.run("show", conversation, "--json").json["events"]
 
@@ -134,7 +139,8 @@ def test_a_call_cut_off_at_the_end_of_the_grace_time_asks_a_person_what_happened
     assert told.code == 4
     assert "capuchin inbox answer" in told.err
     assert answered.code == 0
-    assert text in [e["text"] for e in events if e["kind"] == "tool_ended"][-1]
+    last = [e for e in events if e["kind"] == "tool_ended"][-1]
+    assert (last["status"], text in last["text"]) == (status, True), last
     assert (project.data / "posts").read_text() == "slow\n"
 
 

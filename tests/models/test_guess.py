@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from typing import Any
 
 import jsonschema
@@ -352,3 +354,32 @@ def test_schemas_that_refer_to_themselves_come_to_an_end() -> None:
     endless = {**tree, "properties": {"left": {"$ref": "#/$defs/Loop"}}, "required": ["left"]}
     assert "left" in fill(endless, Reading("x"), {}).arguments
     assert InputSchema(endless).sample({"$ref": "#/nowhere/at/all"}) == "example"
+
+
+PIECES = "x 1 a- 1a “ « \" ' 1,111, USD_ @ a@ http:// # Ab_ because_ 1.1_ -1"
+"""What hostile messages are made of; `_` is a space."""
+READ_ALL = """
+import sys
+from capuchin_yaml.models.guess.reading import Reading
+for piece in sys.argv[1:]:
+    piece = piece.replace("_", " ")
+    text = (piece * 262_144)[:262_144]
+    read = Reading(text)
+    found = read.quotes, read.names, read.because, read.currency
+    assert not read.says_any(["order"]) and not read.mentions("order")
+    assert read.text == text.strip()
+    print(piece, flush=True)
+"""
+
+
+def test_the_longest_message_is_read_at_once_whatever_it_is_made_of() -> None:
+    """Case: one long message without spaces stops the worker of all conversations."""
+    pieces = PIECES.split()
+
+    # Why a program of its own: a regular expression cannot be interrupted.
+    done = subprocess.run(
+        [sys.executable, "-c", READ_ALL, *pieces], capture_output=True, text=True, timeout=60
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == len(pieces)

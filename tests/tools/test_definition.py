@@ -509,6 +509,15 @@ def test_what_is_no_function_is_refused(thing: Any, said: str) -> None:
         ({"version": " "}, "version must be a text"),
         ({"timeout_s": 0}, "timeout_s must be a number of seconds over 0"),
         ({"timeout_s": float("inf")}, "timeout_s must be"),
+        ({"timeout_s": "3"}, "timeout_s must be"),
+        ({"timeout_s": True}, "timeout_s must be"),
+        ({"name": 7}, "7 is no name for a tool"),
+        ({"version": 2}, "version must be a text"),
+        ({"version": lambda: "1"}, "version must be a text"),
+        ({"idempotent": "no"}, "idempotent must be True or False, not 'no'"),
+        ({"idempotent": lambda: False}, "idempotent must be True or False"),
+        ({"needs_approval": "no"}, "needs_approval must be True or False, not 'no'"),
+        ({"needs_approval": None}, "needs_approval must be True or False, not None"),
     ],
 )
 def test_a_bad_declaration_is_refused(keywords: dict[str, Any], said: str) -> None:
