@@ -47,7 +47,8 @@ def command(paths: tuple[Path, ...], profile: str | None, as_json: bool) -> Exit
     """Say what is missing on this machine, and what to type.
 
     Looks at Python, Temporal, the agents and their packages, keys of models, the state folder,
-    server, workers and retention. Changes nothing. Ends with 1 when something is missing.
+    server, workers, the project's key and retention. Changes nothing. Ends with 1 when something is
+    missing.
     """
     return run_async(_doctor(output(), paths, profile, as_json))
 
